@@ -139,6 +139,41 @@ def test_keys_label_nothing_in_a_comment_or_a_shortcut_or_held_down(page, tmp_pa
     assert (first.label, first.comment) == (1, "=10 s, so so")
 
 
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement.id || document.activeElement.tagName")
+
+
+COVERED = """() => {
+  const [at, foot] = [document.activeElement, document.querySelector("footer")];
+  const [box, bar] = [at, foot].map((each) => each.getBoundingClientRect());
+  return at !== document.body && !foot.contains(at) && box.top >= bar.top;
+}"""
+
+
+def test_no_key_labels_behind_the_list_of_keys(page, tmp_path):
+    open_items(page, tmp_path, items_of("a", "b", "c"))
+    press(page, "?", "1", "s", "ArrowRight", "Escape")
+    assert progress(page) == (1, 3, 0, 0, 3)
+
+
+def test_every_control_is_reached_by_tab_and_none_hides_under_the_buttons(page, tmp_path):
+    page.set_viewport_size({"width": 320, "height": 480})
+    open_items(page, tmp_path, items_of("a", "b " * 900))
+    stops: list[str] = []
+    for _ in range(14):
+        press(page, "Tab")
+        stops.append(focused(page))
+        assert not page.evaluate(COVERED), stops
+    buttons = ["label-1", "label-0", "skip", "next", "open", "download"]
+    assert stops[stops.index("comment") + 1 :][: len(buttons)] == buttons
+    assert page.get_attribute("#label-1", "aria-describedby") == "means-1"
+    assert page.inner_text("#means-1")
+    page.focus("#next")
+    press(page, "Enter")
+    assert progress(page)[0] == 2
+    assert focused(page) == "back", "next leads nowhere any more"
+
+
 def test_a_person_sees_what_the_judge_saw(page, tmp_path):
     fields = {"question", "ground_truth", "response", "context"}
     for metric, shown in {

@@ -111,6 +111,24 @@ def test_a_person_accepts_mends_and_rejects_by_key(page, review):
     assert count_gold(read_samples(review.path, "p")) == 2
 
 
+def test_a_question_is_mended_by_keys_and_the_focus_stays(page, review):
+    page.focus("#change")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "question"
+    named = ("accept", "change", "reject", "back", "next", "open")
+    assert not any(page.is_enabled(f"#{name}") for name in named), "they would do nothing"
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#mend")
+    assert page.evaluate("document.activeElement.id") == "change"
+    assert [name for name in named if page.is_enabled(f"#{name}")] == [*named[:3], *named[4:]]
+    page.keyboard.press("Enter")
+    page.fill("#answer", "9 years")
+    page.focus("#save")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Question 2 of 4: 1 decided, 3 open.")
+    assert page.evaluate("document.activeElement.id") == "change"
+
+
 def test_what_another_program_changed_is_not_overwritten(page, review):
     rows = _read(review.path)
     rows[0]["answer"], rows[3]["note"] = "nine", "new"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from support.chromium import findings, overflow, watched
 from support.viewed_store import NASTY, Served, keep_run, keep_three, serving
 
@@ -107,6 +107,18 @@ def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(page, runs):
         page.goto(f"{served.origin}/runs/{first}")
         assert page.inner_text("h1") == "Reading ..."
         page.wait_for_selector("#answer", timeout=20_000)
+
+
+def test_a_comment_is_kept_of_a_page_that_is_left_at_once(page, tmp_path):
+    assert draw_labels(Place(output=tmp_path), keep_run(tmp_path, 0), questions=3) == 0
+    page.on("dialog", lambda dialog: dialog.accept())
+    with serving(tmp_path) as served:
+        page.goto(served.listener.address)
+        page.goto(f"{served.origin}/audit/correctness")
+        page.focus("#comment")
+        page.keyboard.type("odd")
+        page.reload()
+        expect(page.locator("#comment")).to_have_value("odd")
 
 
 def test_each_page_can_be_read_left_and_walked_by_keys(page, served, runs):

@@ -1,5 +1,16 @@
 // Keys of every page: j and k move, / searches, u goes back, ? shows the keys.
 
+/** Switch buttons off (id -> whether); the focus of one goes to the first of them that is left. */
+function switchOff(buttons) {
+  const focused = document.activeElement;
+  const all = Object.entries(buttons).map(([id, off]) => {
+    const button = document.getElementById(id);
+    button.disabled = off;
+    return button;
+  });
+  if (focused?.disabled) all.find((button) => !button.disabled)?.focus();
+}
+
 {
   const dialog = document.getElementById("keys");
   const links = () => [...document.querySelectorAll("[data-move] a[href], a[data-move]")]

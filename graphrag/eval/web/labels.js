@@ -60,7 +60,9 @@ async function sendAll() {
     try {
       const body = JSON.stringify({ item, ...now, seen: seen[item] || UNTOUCHED });
       const headers = { "Content-Type": "application/json" };
-      answer = await fetch(data.keeper, { method: "POST", headers, body });
+      // Sent to its end also where the page is left; a browser takes no more than 64 KiB so.
+      const keepalive = body.length < 10000;
+      answer = await fetch(data.keeper, { method: "POST", headers, body, keepalive });
       told = await answer.json();
     } catch {
       told = { error: "graphrag eval view does not answer; is it still running?" };
@@ -142,12 +144,10 @@ function show() {
   byId("label-1").setAttribute("aria-pressed", String(label === "1"));
   byId("label-0").setAttribute("aria-pressed", String(label === "0"));
   byId("skip").setAttribute("aria-pressed", String(skipped));
-  byId("back").disabled = at === 0;
-  byId("next").disabled = at === items.length - 1;
   const labelled = items.filter((each) => entry(each).label !== "").length;
   const passed = items.filter((each) => entry(each).skipped).length;
   const left = items.length - labelled - passed;
-  byId("open").disabled = left === 0;
+  switchOff({ back: at === 0, next: at === items.length - 1, open: left === 0 });
   byId("bar").max = items.length;
   byId("bar").value = labelled + passed;
   byId("progress").textContent = `Response ${at + 1} of ${items.length}: ${labelled} labeled, ` +
@@ -220,14 +220,16 @@ addEventListener("keydown", (event) => {
     return;
   }
   // A key that is held down, or is part of a browser's own shortcut, labels nothing.
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
   const action = actions[event.key];
   if (!action) return;
   event.preventDefault();
   action();
 });
 addEventListener("beforeunload", (event) => {
-  if (changed.size) event.preventDefault();
+  if (!changed.size) return;
+  event.preventDefault();
+  send();
 });
 addEventListener("visibilitychange", () => {
   if (!data.keeper) return;

@@ -39,18 +39,26 @@ function decided(row) {
   return `${decision || "vetted"} by ${name}${time ? `, ${time}` : ""}.${earlier}`;
 }
 
+function count() {
+  return rows.filter((each) => each.vetted_by).length;
+}
+
+/** While a question is mended nothing else can be done. */
+function showButtons() {
+  switchOff({ back: mending || at === 0, next: mending || at >= rows.length - 1,
+    open: mending || count() === rows.length });
+  for (const id of ["accept", "change", "reject"]) byId(id).disabled = mending || !rows[at];
+}
+
 function show() {
   const row = rows[at];
-  const n = rows.filter((each) => each.vetted_by).length;
+  const n = count();
   byId("bar").max = Math.max(1, rows.length);
   byId("bar").value = n;
   byId("progress").textContent = row
     ? `Question ${at + 1} of ${rows.length}: ${n} decided, ${rows.length - n} open.`
     : "No question is left in the file.";
-  for (const id of ["accept", "change", "reject"]) byId(id).disabled = !row;
-  byId("back").disabled = at === 0;
-  byId("next").disabled = at >= rows.length - 1;
-  byId("open").disabled = n === rows.length;
+  showButtons();
   if (!row) {
     byId("item").replaceChildren();
     byId("places").replaceChildren();
@@ -113,9 +121,12 @@ function goToOpen() {
 function mend(on) {
   const row = rows[at];
   if (!row) return;
+  const was = mending;
   mending = on;
   byId("mend").hidden = !on;
   byId("item").hidden = on;
+  showButtons();
+  if (!on && was) byId("change").focus();
   if (!on) return;
   byId("question").value = row.question;
   byId("answer").value = row.answer ?? "";
@@ -180,9 +191,9 @@ const actions = {
   ArrowLeft: () => go(at - 1),
   ArrowRight: () => go(at + 1),
 };
-byId("accept").onclick = () => { if (!mending) actions.a(); };
-byId("change").onclick = () => { if (!mending) actions.m(); };
-byId("reject").onclick = () => { if (!mending) actions.r(); };
+byId("accept").onclick = actions.a;
+byId("change").onclick = actions.m;
+byId("reject").onclick = actions.r;
 byId("open").onclick = goToOpen;
 byId("back").onclick = actions.ArrowLeft;
 byId("next").onclick = actions.ArrowRight;
