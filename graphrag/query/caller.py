@@ -18,6 +18,7 @@ from graphrag.query.calls import (
     NoReplyError,
     RetryPolicy,
     advise,
+    asked_tier,
     describe_error,
     is_transient,
     name_service,
@@ -73,7 +74,7 @@ class ModelCaller:
         know_settings(config.model_dump())
         self.kind: CallKind = kind
         self.model = f"{config.model_provider}/{config.model}"
-        self._config = config
+        self._config, self._tier = config, asked_tier(config)
         self._retry = retry
         self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
         self._service = name_service(config)
@@ -193,7 +194,7 @@ class ModelCaller:
         limit, lane = self._find_lane(scope)
         is_free = lane.tokens_rate is None and limit.spending.most_usd is None
         tokens = 0 if is_free else count_tokens()
-        usd = limit.spending.estimate_usd(self.kind, self.model, tokens)
+        usd = limit.spending.estimate_usd(self.kind, self.model, tokens, self._tier)
         outage, own_time = lane.outage, scope.own_time
         with ExitStack() as stack:
             with own_time.waiting():
@@ -219,7 +220,7 @@ class ModelCaller:
         """Return what counts a request that waits for nothing, unless too little is left for it."""
         spending = self._find_lane(scope)[0].spending
         if spending.left_usd is not None:
-            usd = spending.estimate_usd(self.kind, self.model, count_tokens())
+            usd = spending.estimate_usd(self.kind, self.model, count_tokens(), self._tier)
             if usd > spending.left_usd:
                 raise spending.refuse(usd)
         return spending
@@ -285,6 +286,7 @@ class ModelCaller:
             error=error,
             finish_reason=result.finish_reason,
             abstained=result.abstained,
+            service_tier=self._tier,
         )
         call.attempts.append(attempt)
         if call.scope.exchanges is not None:

@@ -355,6 +355,11 @@ def _describe_provider(kind: str, provider: str, where: str) -> str:
     return f"there is no provider {provider!r}{hint}{correct}"
 
 
+def asked_tier(config: "ModelConfig") -> str | None:
+    """Return the service tier that a model's settings ask for, None for the provider's own."""
+    return tier if isinstance(tier := config.call_args.get("service_tier"), str) else None
+
+
 def name_service(config: "ModelConfig") -> str:
     """Return the model and the address of its service, without a password or a key in it."""
     model = f"{config.model_provider}/{config.model}"

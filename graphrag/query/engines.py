@@ -137,7 +137,10 @@ class GlobalMapReduce:
         model = _hear(self._engine.model, keep)
         callbacks = [_copy(NoopQueryCallbacks(), on_llm_new_token=on_text)] if on_text else []
         result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
-        unread = sum(not _has_points(reply) for reply in replies)
+        parsed: list[dict[str, object]] = [
+            try_parse_json_object(reply, verbose=False)[1] for reply in replies
+        ]
+        unread = sum(not isinstance(reply.get("points"), list) for reply in parsed)
         if unread:
             msg = f"{unread} of {len(replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
@@ -145,11 +148,6 @@ class GlobalMapReduce:
         n_last = (result.llm_calls_categories or {})["reduce"]
         response = cast("str", result.response)
         return Outcome(response, result.context_data, result.context_text, n_last == 0)
-
-
-def _has_points(reply: str) -> bool:
-    parsed = cast("dict[str, object]", try_parse_json_object(reply, verbose=False)[1])
-    return isinstance(parsed.get("points"), list)
 
 
 class DriftSearch:

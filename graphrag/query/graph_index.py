@@ -128,7 +128,7 @@ class GraphIndex:
         log = log or CallLog(live=on_text is not None)
         budget = self._budget or context_budget(method)
         engine = await self._find_engine(method)
-        started, waited_s = time.perf_counter(), log.waited_s
+        started, waited_s = time.perf_counter(), log.own_time.waited_s
         with measure_calls(log):
             try:
                 outcome = await engine.answer(question, on_text)
@@ -139,7 +139,7 @@ class GraphIndex:
             raise _search_error(log.failures[0], budget)
         if not outcome.response.strip():
             raise SearchError("the model answered with an empty response")
-        seconds = time.perf_counter() - started - (log.waited_s - waited_s)
+        seconds = time.perf_counter() - started - (log.own_time.waited_s - waited_s)
         outcome = replace(outcome, abstained=outcome.abstained or log.abstained)
         return make_result(outcome, log.usage(), seconds)
 

@@ -66,9 +66,11 @@ class Spending:
         least = max(self.most_usd or 0.0, self.spent_usd + self.wanted_usd)
         return float(f"{2 * least:.2g}") or 1.0
 
-    def estimate_usd(self, kind: CallKind, model: str, prompt_tokens: int) -> float:
+    def estimate_usd(
+        self, kind: CallKind, model: str, prompt_tokens: int, tier: str | None = None
+    ) -> float:
         """Return about what a call will cost; 0 where nothing is bounded or no price is known."""
-        price = None if self.most_usd is None else model_price(model, prompt_tokens)
+        price = None if self.most_usd is None else model_price(model, prompt_tokens, tier)
         if price is None:
             return 0.0
         replied = self._reply_tokens.get(model, _FIRST_REPLY_TOKENS)

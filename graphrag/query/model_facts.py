@@ -51,21 +51,26 @@ def is_hashed(model: str) -> bool:
     return is_offline(model) and model != f"offline/{WORDLLAMA}"
 
 
-def model_price(model: str, prompt_tokens: int = 0) -> Price | None:
-    """Look up in litellm's map what a request with so many prompt tokens costs; None: not there."""
-    prices = list_prices(model)
+def model_price(model: str, prompt_tokens: int = 0, tier: str | None = None) -> Price | None:
+    """Look up in litellm's map what a request with so many prompt tokens costs; None: not there.
+
+    ``tier``: the service tier that is asked for; the standard one if the map has no price of it.
+    """
+    prices = list_prices(model, tier)
     held = (price for above, price in reversed(prices) if prompt_tokens > above)
     return next(held, prices[0][1] if prices else None)
 
 
-def list_prices(model: str) -> list[tuple[int, Price]]:
+def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
     """Return a model's prices, each with the prompt tokens of a request above which it holds.
 
     All tokens of such a request have that price. Empty when the model is not in litellm's map.
     """
     if is_offline(model):
         return [(0, Price(0.0, 0.0, 0.0))]
-    entry, (prompt, cached, output) = cast("Mapping[str, Any]", known_facts(model)), _RATES
+    entry, (prompt, cached, output) = cast("dict[str, Any]", known_facts(model)), _RATES
+    end = f"_{tier}"
+    entry = entry | {k.removesuffix(end): entry[k] for k in entry if k.endswith(end) and entry[k]}
     ranges = [part for part in entry.get("tiered_pricing") or () if prompt in part]
     own = {output: entry.get(output)}
     tiers = [(part["range"][0], {cached: part[prompt], **own, **part}) for part in ranges]

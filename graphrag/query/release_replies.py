@@ -11,7 +11,7 @@ from graphrag_llm.metrics.metrics_processor_factory import register_metrics_proc
 from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
 
 from graphrag.config.project_settings import ProjectConfig
-from graphrag.query.calls import read_usage
+from graphrag.query.calls import asked_tier, read_usage
 from graphrag.query.usage import CallAttempt, CallKind, current_phase, hold
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ _replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", def
 
 def watch_replies() -> AbstractContextManager[list[ReleaseReply]]:
     """Gather the replies that models of :func:`count_replies` get inside the ``with`` block."""
-    replies: list[ReleaseReply] = []
-    return hold(_replies, replies)
+    return hold(_replies, list[ReleaseReply]())
 
 
 def count_replies(config: ProjectConfig) -> ProjectConfig | None:
@@ -46,8 +45,8 @@ def count_replies(config: ProjectConfig) -> ProjectConfig | None:
         models = cast("dict[str, ModelConfig]", getattr(config, name))
         if any(model.type not in _TELLING for model in models.values()):
             return None
-        own = {"type": _COUNTED, "store": _COUNTED, "kind": kind}
         for key, model in models.items():
+            own = {"type": _COUNTED, "store": _COUNTED, "kind": kind, "tier": asked_tier(model)}
             metrics = (model.metrics or MetricsConfig(writer=None)).model_copy(update=own)
             changes.setdefault(name, {})[key] = model.model_copy(update={"metrics": metrics})
     return config.model_copy(update=changes)
@@ -63,9 +62,9 @@ class _Processor(DefaultMetricsProcessor):
 
 
 class _Store(MemoryMetricsStore):
-    def __init__(self, *, kind: CallKind, **settings: Any) -> None:
+    def __init__(self, *, kind: CallKind, tier: str | None = None, **settings: Any) -> None:
         super().__init__(**settings)
-        self._kind: CallKind = kind
+        self._kind, self._tier = kind, tier
 
     def update_metrics(self, *, metrics: "Metrics") -> None:
         super().update_metrics(metrics=metrics)
@@ -82,5 +81,6 @@ class _Store(MemoryMetricsStore):
             counted_by="provider" if "prompt_tokens" in metrics else "nobody",
             latency_s=metrics.get("compute_duration_seconds", 0.0),
             cached_prompt_tokens=None if cached is None else int(cached),
+            service_tier=self._tier,
         )
         replies.append((attempt, bool(metrics.get("cached_responses"))))

@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
 from operator import attrgetter
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from graphrag.query.figures import Count, Dollars, StoredFigures
 from graphrag.query.model_facts import model_price
@@ -57,6 +57,7 @@ class CallAttempt(StoredFigures):
     - ``finish_reason``: why the reply ended, as the provider says: ``length`` for one that was cut
       off.
     - ``abstained``: whether the message carries a refusal: the model says that it gives no answer.
+    - ``service_tier``: which one the settings ask for; not written where there is none.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -71,6 +72,7 @@ class CallAttempt(StoredFigures):
     error: str | None = None
     finish_reason: str | None = None
     abstained: bool = False
+    service_tier: Annotated[str | None, Field(exclude_if=lambda tier: tier is None)] = None
 
     @property
     def cost_usd(self) -> float | None:
@@ -81,7 +83,7 @@ class CallAttempt(StoredFigures):
         """
         if self.prompt_tokens + self.output_tokens == 0:
             return 0.0
-        price = model_price(self.model, self.prompt_tokens)
+        price = model_price(self.model, self.prompt_tokens, self.service_tier)
         cached = self.cached_prompt_tokens or 0
         if price is None or (cached and price.cached_prompt_usd is None):
             return None
@@ -455,11 +457,6 @@ class CallLog:
     reused: list[str] = field(default_factory=list[str])
     has_uncounted: bool = False
     _asked: Counter[str] = field(default_factory=Counter[str])
-
-    @property
-    def waited_s(self) -> float:
-        """Seconds in which all calls of this scope waited for their turn."""
-        return self.own_time.waited_s
 
     @property
     def abstained(self) -> bool:

@@ -6,7 +6,9 @@ import shutil
 import pytest
 from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, Fault, Record, offline_reply
+from support.projects import server_settings
 
+from graphrag.query.limits import Spending
 from graphrag.query.model_facts import model_price
 
 USAGE, INCOMPLETE = 2, 3
@@ -50,6 +52,27 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(make_evaluation, server,
     assert len(server.records) > before
     assert bill(server.records[before:]) + bill(sent) <= float(more[1]) + concurrency * dearest
     assert spent_of(again.output) > spent_of(result.output)
+
+
+@pytest.mark.parametrize(("tier", "times"), [("priority", 1.7), ("flex", 1), ("auto", 1)])
+def test_a_service_tier_costs_what_its_provider_takes(make_evaluation, server, tier, times):
+    """The prices are those of gpt-4o; litellm's map knows none of its flex tier."""
+    evaluation = make_evaluation(server.base_url, methods=["closed_book"])
+    more = f"    call_args: {{service_tier: {tier}}}"
+    evaluation.write_settings(server_settings(server.base_url, model_extra=more))
+    dry = flat(evaluation.done("--dry-run", COLUMNS="200").stdout)
+    assert f"openai/gpt-4o ({tier}): ${2.5 * times:g} a million prompt tokens" in dry
+    before = len(server.records)
+    evaluation.done()
+    bill_usd = times * bill(server.records[before:])
+    about = evaluation.read_results("summary")
+    assert about["metadata"]["cost_usd"] == pytest.approx(bill_usd, rel=1e-9)
+    (response, *_) = evaluation.responses()
+    assert response.usage.cost_usd == pytest.approx(
+        times * (response.usage.prompt_tokens * 2.5e-6 + response.usage.output_tokens * 1e-5)
+    )
+    spending, call = Spending(1.0), ("completion", "openai/gpt-4o", 1_000)
+    assert spending.estimate_usd(*call, tier) == times * spending.estimate_usd(*call)
 
 
 def test_a_stopped_runs_figures_add_up_to_the_bill(make_evaluation, server):

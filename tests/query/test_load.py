@@ -221,7 +221,7 @@ async def test_a_search_that_an_outage_held_up_has_no_latency(server):
     stored = [await runner.search_unit(unit, log) for log in logs]
     assert [each.latency_s is None for each in stored] == [False, True]
     assert logs[1].usage().failed_calls == 4
-    assert logs[1].waited_s > 0.1
+    assert logs[1].own_time.waited_s > 0.1
 
 
 async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path):
@@ -271,7 +271,7 @@ async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(ser
     refused, *others = server.records
     assert refused.finished_s is not None
     assert min(r.arrived_s for r in others) - refused.finished_s > 0.5
-    assert log.waited_s > 0.3
+    assert log.own_time.waited_s > 0.3
 
 
 async def test_a_service_with_fewer_places_is_asked_less(server, caplog):
@@ -392,7 +392,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
 async def held_back(log: CallLog) -> None:
     """Return when a call waits for its turn, as the service asked for that."""
     async with asyncio.timeout(30):
-        while log.waited_s < 0.05:  # noqa: ASYNC110
+        while log.own_time.waited_s < 0.05:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
@@ -420,4 +420,4 @@ async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_ju
     assert took_s >= PERIOD_S * (len(records) // PER_PERIOD - 1)
     for log in logs:
         assert all(0 <= attempt.latency_s <= took_s for attempt in log.attempts)
-        assert 0 <= log.waited_s <= took_s
+        assert 0 <= log.own_time.waited_s <= took_s

@@ -24,6 +24,7 @@ from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.metrics.scorer import Scorer
+from graphrag.eval.report.cells import in_brackets, number
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.report.table import METHOD, Line, Table, show
 from graphrag.eval.runner.checks import answer_bound
@@ -34,6 +35,7 @@ from graphrag.eval.runner.plan import RunPlan
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
+from graphrag.query.calls import asked_tier
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.query.model_facts import is_offline, list_prices, model_price
@@ -166,6 +168,13 @@ class DryRun:
         by_method = grouped((unit.method, unit) for unit in self.plan.units)
         return {name: self._reckon(units) for name, units in by_method.items()}
 
+    @property
+    def tiers(self) -> dict[str, str | None]:
+        """Model -> the service tier that settings ask of it."""
+        configs = [header.config for header in self.plan.headers.values()]
+        models = [model for config in configs for model in config.completion_models.values()]
+        return {model_name(model): asked_tier(model) for model in models}
+
     def comparisons(self) -> tuple[int, int]:
         """Return calls and prompt tokens of holding methods against each other."""
         config, units, reckoning = self.plan.config, self.plan.units, self.reckoning
@@ -196,10 +205,10 @@ class DryRun:
             for name, header in methods.pairs(self.plan.headers)
             if name == method
         }
-        models = [*answering, *([] if judge is None else [judge])]
-        prices = [None if m is None else model_price(m, figures.context) for m in models]
+        models, tiers = [*answering, *([] if judge is None else [judge])], self.tiers
+        prices = [model_price(m, figures.context, tiers.get(m)) for m in models if m]
         rates = [price for price in prices if price is not None]
-        if len(rates) < len(prices):
+        if len(rates) < len(models):
             return None
         if not any(price.prompt_usd or price.output_usd for price in rates):
             return 0.0  # however much is asked
@@ -362,8 +371,8 @@ def describe_building(
     for maker, names in grouped(makers).items():
         one, named = len(names) == 1, join_names(names, most=_MOST_NAMED)
         text = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
-        text += f"building {'it' if one else 'them'} is not in these figures. "
-        text += "--max-cost does not bound it."
+        text += f"building {'it' if one else 'them'} is not in these figures. --max-cost does not "
+        text += "bound it."
         if maker is _NO_MODEL:
             text += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
             text += "reports and vectors."
@@ -485,10 +494,13 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
         "expected tokens": [figures.prompt_tokens for figures in likely.values()],
         "most tokens": [figures.prompt_tokens for figures in most.values()],
     }
-    cells = {name: [_figure(value) for value in values] for name, values in columns.items()}
+    cells = {
+        name: [number(value, ",.0f", "open") for value in values]
+        for name, values in columns.items()
+    }
     if any(amount != 0 for amount in dollars.values()):
         for name, amounts in (("expected $", likely_dollars), ("most $", dollars)):
-            cells[name] = [_figure(amount, ",.2f") for amount in amounts.values()]
+            cells[name] = [number(amount, ",.2f", "open") for amount in amounts.values()]
     title = "Expected and at most, by method"
     rows = list(zip(most, *cells.values(), strict=True))
     table = Table(title, [METHOD, *((heading, "count") for heading in cells)], rows)
@@ -497,7 +509,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     show(console, [table, *map(Line, lines)])
     console.print(f"Models:           {', '.join(models)}", soft_wrap=True)
     for model in models:
-        console.print(_describe_price(model), soft_wrap=True)
+        console.print(_describe_price(model, run.tiers.get(model)), soft_wrap=True)
 
 
 def _expected(
@@ -538,17 +550,13 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
     return "0, as every model of the searches and the judge is free"
 
 
-def _figure(value: float | None, form: str = ",.0f") -> str:
-    return "open" if value is None else format(value, form)
-
-
-def _describe_price(model: str) -> str:
+def _describe_price(model: str, tier: str | None) -> str:
     """Return what a model costs as one line."""
     if is_offline(model):
         return f"  {model}: free, runs here"
     prices = [
         f"${price.prompt_usd * 1e6:g} a million prompt tokens, ${price.output_usd * 1e6:g} a "
         f"million output tokens{f' of calls with more than {above:,} prompt tokens' * bool(above)}"
-        for above, price in list_prices(model)
+        for above, price in list_prices(model, tier)
     ]
-    return f"  {model}: {'; '.join(prices) or 'price not known'}"
+    return f"  {model}{in_brackets(tier)}: {'; '.join(prices) or 'price not known'}"

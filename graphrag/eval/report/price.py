@@ -13,7 +13,6 @@ from graphrag.text.phrases import join_names
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.terms import Payoff
 
 _MUCH = 2  # times as fast
 _MANY_FAILED = 0.05
@@ -197,7 +196,8 @@ class Prices:
         whose = "Its" if dearer == method else f"{dearer}'s"
         text = f"{whose} {need} took {amount} to build"
         pays, be = ("pays", "is") if need == "graph" else ("pay", "are")
-        payoff = None if cheaper is None else self._payoff(dearer, cheaper)
+        rows = self._results.rows
+        payoff = None if cheaper is None else payoff_of(rows, self._terms, dearer, cheaper)
         if payoff is not None and payoff.first == dearer:
             if payoff.questions is not None and payoff.at_most is not None:
                 text += f", and {pays} after about {round_up(payoff.questions):,} questions"
@@ -207,7 +207,7 @@ class Prices:
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
         """Return what the index of each of two methods took, and whether the dearer one pays."""
-        payoff = self._payoff(method, rival)
+        payoff = payoff_of(self._results.rows, self._terms, method, rival)
         if payoff is None:
             return ""
         dear, cheap = payoff.first, payoff.second
@@ -228,9 +228,6 @@ class Prices:
         never = "never pays" if payoff.never_pays else "is not shown to pay"
         return f"{text}; it {never} by cheaper questions{amount}."
 
-    def _payoff(self, a: str, b: str) -> "Payoff | None":
-        return payoff_of(self._results.rows, self._terms, a, b)
-
     def _tell_amount(self, amount: float, unit: Unit | None = None) -> str:
         return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"
 
@@ -246,8 +243,7 @@ class Prices:
         return None
 
     def _rank(self, method: str) -> int:
-        need = self._terms.need_of(method)
-        return NEEDS.index("graph" if need is None else need)
+        return NEEDS.index(self._terms.need_of(method) or "graph")
 
 
 def tell_budget(by_index: Mapping[str, int]) -> str:

@@ -55,6 +55,10 @@ _INDEX_NOTE = (
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
     "texts alone, and basic, hybrid and agentic their vectors besides."
 )
+_OF_FIRSTS = (
+    "Measures without a judge, where answers were lost, and the further judges look only at the "
+    "first search of each question."
+)
 
 
 def list_run(
@@ -83,7 +87,7 @@ def make_sections(
     """
     analysis, answer, curves = analysis_of(results), answer_run(results), results.curves
     label = label_results(results) if answer is None else None
-    spent = run_tables.spent_table(results)
+    spent, repeats = run_tables.spent_table(results), results.repeats
     own: dict[str, list[Part]] = {
         "doubts": _lines(describe_doubts(results)),
         "answer": [Line(f"All that follows: {label}.", "bold")] if label else [],
@@ -104,7 +108,7 @@ def make_sections(
         "failures": [run_tables.failures_table(results)],
         "abstentions": _lines(describe_abstentions(results)),
         "oddities": _lines(describe_oddities(results)),
-        "firsts": _lines(describe_firsts(results)),
+        "firsts": [Line(_OF_FIRSTS)] * (repeats is not None and repeats.n_trials > 1),
         "notes": _lines(notes),
     }
     sections = defaultdict[str, list[Part]](list, own)
@@ -334,15 +338,6 @@ def describe_documents(analysis: "Analysis") -> Iterator[str]:
         yield (
             f"{pair.a} - {pair.b}: of {len(view.documents)} documents {agree}; mean over "
             f"documents {points(mean.mean, UNKNOWN)} {limits} ({view.label}{by})"
-        )
-
-
-def describe_firsts(results: "EvaluationResults") -> Iterator[str]:
-    """Yield which figures are of the first search alone, where questions were searched again."""
-    if results.repeats is not None and results.repeats.n_trials > 1:
-        yield (
-            "Measures without a judge, where answers were lost, and the further judges look only "
-            "at the first search of each question."
         )
 
 

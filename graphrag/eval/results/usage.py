@@ -25,12 +25,13 @@ _SUMS = (
 def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()) -> str | None:
     """Return the label of the embedded models; ``further`` is what further judges asked."""
     whole = list(results)
+    judged = [
+        (any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts), usage or Usage())
+        for verdicts, usage in ((map(r.scores.get, METRICS), r.judge_usage) for r in whole)
+    ]
     return label_usages(
         [(result.failure is None, result.usage or Usage()) for result in whole],
-        [
-            *((_has_verdict(result), result.judge_usage or Usage()) for result in whole),
-            *((False, usage) for usage in further),
-        ],
+        [*judged, *((False, usage) for usage in further)],
     )
 
 
@@ -57,11 +58,6 @@ def _part(usages: Sequence[tuple[bool, Usage]]) -> Part:
         frozenset(model for _, usage in usages for model in usage.completion_models or ()),
         others=any(was and not usage.completion_models for was, usage in usages),
     )
-
-
-def _has_verdict(result: QueryResult) -> bool:
-    verdicts = (result.scores.get(metric) for metric in METRICS)
-    return any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts)
 
 
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:

@@ -311,7 +311,7 @@ class EvaluationRunner:
         failure: Failure | None = None
         result: SearchResult | None = None
         response: StoredResponse | None = None
-        started, waited_s, n_named = time.perf_counter(), log.waited_s, self.watch.n_named
+        started, waited_s, n_named = time.perf_counter(), log.own_time.waited_s, self.watch.n_named
         limit_s = self._settings.timeout_s
         with measure_calls(log):
             try:
@@ -330,7 +330,7 @@ class EvaluationRunner:
                 raise
             except Exception as error:
                 failure = Failure("search", "error", describe_error(error))
-        latency: float | None = time.perf_counter() - started - (log.waited_s - waited_s)
+        latency: float | None = time.perf_counter() - started - (log.own_time.waited_s - waited_s)
         check_asked(log)
         if response is not None and not response.response.strip():
             failure = Failure("search", "empty", "the response is empty")

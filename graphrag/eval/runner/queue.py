@@ -55,8 +55,8 @@ def check_asked(log: CallLog) -> None:
 def describe_timeout(seconds: float, log: CallLog) -> str:
     """Say that a search gave no response within so many seconds of its own, and what was slow."""
     text = f"no response within {seconds:g} s"
-    if log.waited_s >= 0.1:
-        text += f", {log.waited_s:.1f} s of waiting for its turn not counted"
+    if log.own_time.waited_s >= 0.1:
+        text += f", {log.own_time.waited_s:.1f} s of waiting for its turn not counted"
     calls = log.attempts
     if not calls and log.latest:  # a method behind HTTP
         return f"{text}; the latest request failed: {log.latest}"

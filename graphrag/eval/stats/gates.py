@@ -161,7 +161,7 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
     )
     n, right, wrong = add_up(tally_documents(counts))
     new, old = (
-        _coverage([pair[side] for pair in pairs]) if share is None else share
+        fmean(pair[side] is not None for pair in pairs) if share is None and pairs else share
         for side, share in enumerate(case.coverages)
     )
     n_baseline = sum(then is not None for _, then in pairs)
@@ -299,10 +299,6 @@ def _answer(
 def percent_below(share: float) -> str:
     """Return a share that is under a bound in per cent, rounded down: 94.96 is not 95.0."""
     return f"{floor(1000 * share + 1e-9) / 10:.1f}%"
-
-
-def _coverage(scores: Sequence[Score]) -> float | None:
-    return sum(score is not None for score in scores) / len(scores) if scores else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,11 +113,11 @@ def stopwatch(log: CallLog) -> Callable[[], float | None]:
 
     None where they are not known: a call was answered from the journal, or held up.
     """
-    started, waited_s = time.perf_counter(), log.waited_s
+    begun = time.perf_counter() - log.own_time.waited_s
 
     def seconds() -> float | None:
         is_known = not (log.replayed or log.was_held_up)
-        return time.perf_counter() - started - (log.waited_s - waited_s) if is_known else None
+        return time.perf_counter() - log.own_time.waited_s - begun if is_known else None
 
     return seconds
 
