@@ -90,6 +90,33 @@ async def test_a_search_that_failed_on_it_counts_0_on_correctness_alone(by):
     assert judgeable(sample, ["sufficiency", "correctness"]) == ("correctness",)
 
 
+def test_failed_searches_count_0_where_only_what_has_no_answer_was_answered(
+    make_evaluation, server, monkeypatch
+):
+    evaluation = make_evaluation(
+        server.base_url, methods=["basic", {"name": "poor", "function": "poor_search:answer"}]
+    )
+    (evaluation.root / "poor_search.py").write_text(
+        "async def answer(question):\n"
+        "    if 'blood' not in question:\n"
+        "        raise ConnectionError('gone')\n"
+        "    return 'The documents do not say.'\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(evaluation.root))
+    evaluation.write_rows([*ROWS[:2], UNKNOWN])
+    evaluation.done()
+    summary = evaluation.read_results("summary")
+    completeness = summary["outcomes"]["poor"]["completeness"]
+    assert completeness["n_not_judged"] == 1
+    assert (completeness["end_to_end"]["mean"], completeness["end_to_end"]["n"]) == (0, 2)
+    assert summary["by_method"]["poor"]["completeness"] == 0
+    assert summary["by_method"]["poor"]["faithfulness"] is None  # it shows no context
+    evaluation.done("--skip-judge")
+    unjudged = evaluation.read_results("summary")["outcomes"]["poor"]
+    assert {of["end_to_end"]["n"] for of in unjudged.values()} == {0}
+
+
 async def test_a_judge_of_ones_own_is_asked_as_it_was():
     class Own:
         async def evaluate_all(self, question, ground_truth, predicted, context):

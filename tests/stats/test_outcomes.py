@@ -45,7 +45,7 @@ def test_a_failed_search_has_no_faithfulness():
 
 def test_failed_searches_alone_are_no_mean_of_what_was_not_judged():
     made = outcomes(search_failed=2, not_judged=5)
-    result = summarize_outcomes(made, n_planned=7, failed_search_is_zero=True)
+    result = summarize_outcomes(made, n_planned=7, failed_search_is_zero=True, is_asked=False)
     assert result.end_to_end == mean_binary([])
     assert result.bounds is None
     all_failed = summarize_outcomes(

@@ -44,7 +44,7 @@ from graphrag.eval.stats.latency import (
     latency_quantile,
     pareto_set,
 )
-from graphrag.eval.stats.outcomes import Outcome, Outcomes, summarize_outcomes
+from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
 from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_items
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -325,6 +325,12 @@ def summarize_rows(
     first = dict(zip(reversed(ends), reversed(rows), strict=True))
     alike = Counter(ends)
 
+    def may_wait(row: Row, metric: str) -> bool:
+        if row.censored or row.states[metric] is not State.NOT_JUDGED:
+            return False  # of one with a verdict the question has nothing to judge on this metric
+        is_open = {row.states[name] for name in metrics} <= {State.NOT_JUDGED, State.ABSTAINED}
+        return is_open or "context" in JUDGED_METRICS[metric].fields
+
     def summarize(metric: str) -> Outcomes:
         outcome_of = {
             end: Outcome(row.states[metric], row.scores[metric], row.document)
@@ -339,7 +345,7 @@ def summarize_rows(
             n_planned=n_planned,
             failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
             stratified=stratified,
-            is_asked=metric in metrics,
+            is_asked=metric in metrics and not any(may_wait(r, metric) for r in first.values()),
             repeated=list(grouped(questions).values()) if is_repeated else (),
         )
 
@@ -445,25 +451,17 @@ def _efficiency(
     outcomes: Mapping[str, Mapping[str, Outcomes]],
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
-    timed = {m: latencies_of(rows) for m, rows in by_method.items()}
-    repeated = {m: any(row.trial for row in rows) for m, rows in by_method.items()}
-    medians = {m: _latency(latencies, 0.5, repeated[m]) for m, latencies in timed.items()}
+    medians = {m: _latency(rows, 0.5) for m, rows in by_method.items()}
     tradeoffs: dict[str, Tradeoff] = {
-        m: (
-            outcomes[m][primary].mean.mean,
-            mean_count([row.tokens for row in rows]),
-            medians[m].value,
-        )
+        m: (outcomes[m][primary].mean.mean, mean_count([r.tokens for r in rows]), medians[m].value)
         for m, rows in by_method.items()
     }
-    comparable = {
-        m: tradeoff for m in usable_methods(by_method) if None not in (tradeoff := tradeoffs[m])
-    }
+    comparable = {m: tradeoffs[m] for m in usable_methods(by_method) if None not in tradeoffs[m]}
     best = pareto_set(comparable)
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
-            latency_p95=_latency(timed[method], 0.95, repeated[method]),
+            latency_p95=_latency(rows, 0.95),
             cost_per_correct=_cost_per_correct(rows),
             is_pareto=method in best if method in comparable else None,
         )
@@ -471,13 +469,13 @@ def _efficiency(
     }
 
 
-def _latency(latencies: Sequence[Latency], quantile: float, is_repeated: bool) -> LatencyQuantile:
+def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
     """Return a quantile of what was measured; a failed search stays in, as one that takes longer.
 
     Without limits where questions were searched more than once: those take searches as independent.
     """
-    result = latency_quantile(latencies, quantile)
-    return replace(result, low=None, high=None) if is_repeated else result
+    result = latency_quantile(latencies_of(rows), quantile)
+    return replace(result, low=None, high=None) if any(row.trial for row in rows) else result
 
 
 def latencies_of(rows: Sequence[Row]) -> list[Latency]:

@@ -51,7 +51,7 @@ class Outcomes:
     ``coverage``: share of the verdicts asked of the judge that exist; None when none was asked.
     ``end_to_end``: mean over scored responses and failed searches, which count 0; what
     ``by_method`` holds. Without a mean where no response was judged on the metric, because it was
-    not asked or as some were not judged: the failed searches alone would make it 0.
+    not asked or as some still wait: the failed searches alone would make it 0.
     ``given_answer``: mean over scored responses alone. ``failed_search_is_zero``: tables show
     ``end_to_end``, else ``given_answer``, as a failed search has nothing to judge (faithfulness,
     relevance), and both where they differ. ``bounds``: the mean that tables show if every missing
@@ -92,7 +92,7 @@ def summarize_outcomes(
     ``outcomes``: outcome -> searches that ended so (few differ: counting equal ones first makes a
     long run quick to add up), of ``n_planned``. ``failed_search_is_zero``: for correctness and
     completeness. ``stratified``: take the intervals of estimand A, stratified by document.
-    ``is_asked``: responses were to be judged on the metric. ``repeated``: the same outcomes by
+    ``is_asked``: no response waits to be judged on the metric. ``repeated``: the same outcomes by
     question, where questions were searched more than once.
 
     ValueError if there are more outcomes than were planned, or a metric that counts failed searches
@@ -110,7 +110,7 @@ def summarize_outcomes(
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
     n_asked = n_scored + missing
-    is_judged = n_asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
+    is_judged = n_asked > 0 or is_asked
     total = sum(float(outcome.score or 0) * times for outcome, times in outcomes.items())
     counted = {State.SCORED, State.SEARCH_FAILED} if is_judged else set[State]()
     size = n_asked + n_failed if failed_search_is_zero and is_judged else n_asked
