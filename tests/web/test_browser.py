@@ -121,6 +121,15 @@ def test_a_comment_is_kept_of_a_page_that_is_left_at_once(page, tmp_path):
         expect(page.locator("#comment")).to_have_value("odd")
 
 
+def test_enter_goes_from_the_search_of_runs_to_what_it_found(page, served, runs):
+    page.goto(served.listener.address)
+    page.keyboard.press("/")
+    page.keyboard.type(runs[1][-1])
+    page.keyboard.press("Enter")
+    expect(page.locator("#runs a:focus")).to_have_text(runs[1][-1])
+    assert page.input_value("#search") == runs[1][-1]
+
+
 def test_each_page_can_be_read_left_and_walked_by_keys(page, served, runs):
     _, (first, worse, unfinished) = runs
     page.goto(served.listener.address)

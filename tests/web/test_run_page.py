@@ -309,6 +309,16 @@ def test_it_is_walked_through_by_keyboard(page):
     page.wait_for_selector("#list a:focus")
 
 
+def test_the_search_is_left_for_what_it_found_by_enter(page):
+    wanted = page.locator("#list a").nth(2).inner_text()
+    page.keyboard.press("/")
+    page.keyboard.type(wanted)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#list a:focus")
+    assert page.locator("#list a:focus").inner_text() == wanted
+    assert page.inner_text("#count").startswith("1 of ")
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(browser, path, scheme, width):
     for page in opened(browser, path, width, scheme):

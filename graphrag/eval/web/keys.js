@@ -1,4 +1,4 @@
-// Keys of every page: j and k move, / searches, u goes back, ? shows the keys.
+// Keys of every page: j and k move, / searches, Enter there goes to what was found, u goes back, ? shows the keys.
 
 /** Switch buttons off (id -> whether); the focus of one goes to the first of them that is left. */
 function switchOff(buttons) {
@@ -27,6 +27,13 @@ function switchOff(buttons) {
     if (link) link.click();
     else move(by);
   };
+  /** Go from the search to the first link of what it found, once that is shown. */
+  const toFirstOf = (event) => {
+    event.preventDefault(); // of a form that would be sent, and the page read anew without its words
+    event.target.blur(); // after which a list may be made anew
+    const list = document.getElementById(event.target.getAttribute("aria-controls"));
+    requestAnimationFrame(() => links().find((link) => list?.contains(link))?.focus());
+  };
   const actions = {
     j: () => go("next", 1),
     k: () => go("earlier", -1),
@@ -38,6 +45,7 @@ function switchOff(buttons) {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select")) {
       if (event.key === "Escape") event.target.blur();
+      if (event.key === "Enter" && event.target.type === "search") toFirstOf(event);
       return;
     }
     const action = actions[event.key];
