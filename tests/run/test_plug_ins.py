@@ -57,6 +57,14 @@ clumsy = Scorer(
     read=lambda value, parts: {"score": value["score"]},
 )
 
+async def _give_text(judge, material):
+    return {"score": "0.5" if material.sample.id == "q1" else -0.0}, []
+
+wordy = Scorer(
+    name="wordy", title="Wordy", parts=("score",), limits=(0.0, 1.0), prompt="wordy",
+    version=1, reads=("answer",), grade=_give_text,
+)
+
 duel = Scorer(
     name="duel", title="Shorter, -1 to 1", parts=("score",), limits=(-1.0, 1.0), prompt="duel",
     version=1, reads=("answer", "other"), of_pairs=True, grade=_duel,
@@ -67,6 +75,7 @@ def _words(given):
 
 shortness = Measure("shortness", "share", "words", "this package", _words)
 wild = Measure("wild", "share", "words", "this package", lambda given: 7)
+stray = Measure("stray", "share", "word", "this package", _words)
 
 def tsv(rows):
     return rows.to_csv(sep="\\t", index=False)
@@ -97,11 +106,13 @@ renamed = {module}:brevity
 politeness = {module}:politeness
 duel = {module}:duel
 clumsy = {module}:clumsy
+wordy = {module}:wordy
 clash = {module}:tsv
 
 [gtog.measures]
 shortness = {module}:shortness
 wild = {module}:wild
+stray = {module}:stray
 
 [gtog.exporters]
 tsv = {module}:tsv
@@ -129,7 +140,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     list_plug_ins.cache_clear()
     list_forms.cache_clear()
     JUDGED_METRICS.pop("brevity", None)
-    for name in ("politeness", "duel", "clumsy"):
+    for name in ("politeness", "duel", "clumsy", "wordy"):
         SCORERS.pop(name, None)
     for name in ("", *(f"_{name}" for name in OTHERS)):
         sys.modules.pop(f"{module}{name}", None)
@@ -259,6 +270,16 @@ def test_a_judge_that_fails_is_named_and_hides_nothing_that_was_paid_for(evaluat
 
 
 @pytest.mark.usefixtures("package")
+def test_a_grade_that_is_no_number_is_said_to_be_none(evaluation):
+    evaluation.configure(metrics=["correctness"], judge={"graded": ["wordy"]}, methods=["basic"])
+    output = " ".join(evaluation.done("--full", COLUMNS="300", code=3).output.split())
+    assert "1 answer ungraded: wordy of rag-pack 1.2 (metrics) can't be used: TypeError: " in output
+    assert "score '0.5' is no number" in output
+    graded = evaluation.read_results("summary")["graded"]["wordy"]["basic"]["score"]
+    assert (graded["estimate"]["n"], graded["distribution"]) == (1, {"0": 1})
+
+
+@pytest.mark.usefixtures("package")
 def test_a_judge_of_another_scale_is_told_from_the_metrics_however_sections_are_given():
     given = (JudgeSettings(rubric=True), {"rubric": True})
     made, written = (
@@ -301,6 +322,7 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
         ({"metrics": ["clash"]}, "tsv is no JudgedMetric"),
         ({"judge": {"graded": ["kindness"]}}, "no installed package brings kindness"),
         ({"measures": {"further": ["mrr"]}}, "no installed package brings it"),
+        ({"measures": {"further": ["stray"]}}, "can't be used: there is no group 'word'"),
     ],
 )
 @pytest.mark.usefixtures("package")

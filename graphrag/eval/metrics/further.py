@@ -15,7 +15,7 @@ from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.rubric import RUBRIC
-from graphrag.eval.metrics.scorer import Grading, Material, Scorer
+from graphrag.eval.metrics.scorer import Grading, Material, Scorer, read_parts
 from graphrag.eval.records.plug_ins import PlugIn, Registry, contained
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.calls import describe_error
@@ -42,6 +42,8 @@ def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
             for part, number in scorer.numbers(value).items():
                 if number is not None and not scorer.limits[0] <= number <= scorer.limits[1]:
                     raise ValueError(f"{part} {number!r} is not in {list(scorer.limits)}")
+                if number is None and scorer.read is read_parts and value.get(part) is not None:
+                    raise TypeError(f"{part} {value[part]!r} is no number")
         except EvalError:  # of the whole run
             raise
         except Exception as error:
@@ -68,13 +70,8 @@ OWN_SCORERS = tuple(SCORERS)
 
 def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
     """Return the further judges that are asked about single responses to some of the samples."""
-    every = [*samples]
-    scorers = ((name, SCORERS.find(name)) for name in config.judge.scorers)
-    return [
-        name
-        for name, scorer in scorers
-        if scorer is not None and not scorer.of_pairs and any(map(scorer.asks, every))
-    ]
+    every, scorers = [*samples], filter(None, map(SCORERS.find, config.judge.scorers))
+    return [s.name for s in scorers if not s.of_pairs and any(map(s.asks, every))]
 
 
 def list_pairs(config: EvaluationConfig) -> list[tuple[Scorer, str, str]]:

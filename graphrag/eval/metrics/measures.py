@@ -356,6 +356,8 @@ def _load_plug_in(name: str) -> Measure:
     loaded = plug_in.load_named(Measure)
     if loaded.kind == "unbounded":
         raise plug_in.refuse("a package's measure is binary or a share")
+    if loaded.group not in get_args(Group):
+        raise plug_in.refuse(f"there is no group {loaded.group!r}")
 
     def compute(inputs: MeasureInput, *k: int) -> float | None:
         with plug_in.guarded():

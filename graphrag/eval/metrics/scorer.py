@@ -83,7 +83,8 @@ def _describe_parts(summary: ScoreSummary) -> dict[str, object]:
     }
 
 
-def _read_parts(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+def read_parts(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+    """Return the numbers that stand under these names."""
     numbers = {name: value.get(name) for name in parts}
     return {n: v if isinstance(v, int | float) else None for n, v in numbers.items()}
 
@@ -131,7 +132,7 @@ class Scorer:
     of_pairs: bool = False
     n_further_tokens: int = 0
     n_calls: int = 1
-    read: Callable[[Mapping[str, object], Sequence[str]], dict[str, float | None]] = _read_parts
+    read: Callable[[Mapping[str, object], Sequence[str]], dict[str, float | None]] = read_parts
     asks: Callable[[Sample], bool] = lambda _: True
     of_no_answer: Callable[[Sample], Mapping[str, object]] | None = None
     columns: tuple[str, ...] = ()

@@ -312,7 +312,7 @@ def summarize_gradings(
     parts: dict[str, PartSummary] = {}
     for part in scorer.parts:
         scores = [by_part.get(part) for by_part in numbers]
-        tally = Counter(f"{score:g}" for score in scores if score is not None)
+        tally = Counter(f"{score + 0.0:g}" for score in scores if score is not None)
         least = scorer.good
         good = None if least is None else [None if s is None else s >= least for s in scores]
         parts[part] = PartSummary(
