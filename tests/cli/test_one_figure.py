@@ -38,6 +38,9 @@ async def wavering(question):
     asked.add(question)
     return MethodAnswer("Idris", (question,))
 
+async def dead(question):
+    raise ConnectionError("no answer at all")
+
 async def firm(question):
     n = number(question)
     return MethodAnswer(f"Idris, number {n}?", (f"The number {n}?",), abstained=n % 20 == 4)
@@ -235,3 +238,33 @@ def test_the_page_of_a_run_so_far_counts_every_search_of_a_question(evaluation, 
     rows = {name: row for name, *row in table.rows}
     assert summary["end_to_end"]["mean"] == fmean(n % 2 / 2 for n in range(10)) == 0.25
     assert rows["wavering"][0].startswith("25.0 (")
+
+
+def test_a_method_that_answered_nothing_has_0_beside_questions_that_can_not_be_answered(
+    evaluation, server
+):
+    server.behaviour = Behaviour(lambda _: json.dumps({"reason": "said", "score": 1}))
+    own = next(evaluation.root.glob("figures_*.py")).stem
+    methods = [{"name": name, "function": f"{own}:{name}"} for name in ("firm", "dead")]
+    evaluation.configure(methods=methods, thresholds={"completeness": 0.2})
+    rows = [
+        {"id": f"q{n}", "question": f"Who is number {n}?", "answer": "X", "answerable": n > 0}
+        for n in range(8)
+    ]
+    evaluation.write_rows(rows)
+    metrics = "correctness,relevance,completeness"
+    result = evaluation.done("--metrics", metrics, "--full", COLUMNS="300", code=100)
+    told = " ".join(result.output.split())
+    assert "threshold missed: dead: completeness 0.000 (n 7) is below 0.2" in told
+    summary = evaluation.read_results("summary")
+    assert summary["by_method"]["dead"] == {
+        **{"correctness": 0.0, "relevance": 0.0, "completeness": 0.0, "faithfulness": None}
+    }
+    of = summary["outcomes"]["dead"]
+    assert [of[m]["end_to_end"]["n"] for m in metrics.split(",")] == [8, 7, 7]
+    assert of["relevance"]["given_answer"]["mean"] is None
+    (history,) = json.loads(evaluation.run("history", "--json").stdout)
+    assert history["means"]["dead"] == {
+        **{"correctness": 0.0, "relevance": None, "completeness": 0.0},
+        "relevance, failed as 0": 0.0,
+    }

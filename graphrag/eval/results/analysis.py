@@ -5,7 +5,7 @@ are analyzed by the same functions.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
@@ -325,12 +325,6 @@ def summarize_rows(
     first = dict(zip(reversed(ends), reversed(rows), strict=True))
     alike = Counter(ends)
 
-    def may_wait(row: Row, metric: str) -> bool:
-        if row.censored or row.states[metric] is not State.NOT_JUDGED:
-            return False  # of one with a verdict the question has nothing to judge on this metric
-        is_open = {row.states[name] for name in metrics} <= {State.NOT_JUDGED, State.ABSTAINED}
-        return is_open or "context" in JUDGED_METRICS[metric].fields
-
     def summarize(metric: str) -> Outcomes:
         outcome_of = {
             end: Outcome(row.states[metric], row.scores[metric], row.document)
@@ -345,11 +339,22 @@ def summarize_rows(
             n_planned=n_planned,
             failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
             stratified=stratified,
-            is_asked=metric in metrics and not any(may_wait(r, metric) for r in first.values()),
+            is_asked=metric in metrics and not may_wait(first.values(), metric, metrics),
             repeated=list(grouped(questions).values()) if is_repeated else (),
         )
 
     return {metric: summarize(metric) for metric in METRICS}
+
+
+def may_wait(rows: Iterable[Row], metric: str, metrics: Collection[str]) -> bool:
+    """Say whether an answer may wait to be judged on a metric, which is one of ``metrics``.
+
+    Of one with a verdict the question has nothing to judge on it.
+    """
+    by_context = "context" in JUDGED_METRICS[metric].fields
+    open_states = {State.NOT_JUDGED, State.ABSTAINED}
+    left = (r for r in rows if not r.censored and r.states[metric] is State.NOT_JUDGED)
+    return any(by_context or {r.states[m] for m in metrics} <= open_states for r in left)
 
 
 def _compare_methods(

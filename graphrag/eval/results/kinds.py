@@ -59,9 +59,8 @@ class Group:
         """The method that is shown to be better than every other; None without one."""
         compared = {name for lead in self.leads for name in (lead.a, lead.b)}
         wins = [(e.a, e.b) if e.shown > 0 else (e.b, e.a) for e in self.leads if e.shown]
-        return find_best(
-            {m: estimate.mean for m, estimate in self.means.items() if m in compared}, wins
-        ).winner
+        means = {m: estimate.mean for m, estimate in self.means.items() if m in compared}
+        return find_best(means, wins).winner
 
 
 @dataclass(frozen=True, slots=True)

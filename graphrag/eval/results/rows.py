@@ -191,8 +191,6 @@ def has_nothing_to_judge(row: Row, metric: str) -> bool:
 
 def item_scores(rows: Sequence[Row], metric: str) -> dict[QuestionKey, float | None]:
     """Return the mean score of each question over its searches; None where none has a score."""
-    if not any(row.trial for row in rows):
-        return {row.key: paired_score(row, metric) for row in rows}
     return item_means((row.key, paired_score(row, metric)) for row in rows)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
-from graphrag.eval.results.analysis import latencies_of
+from graphrag.eval.results.analysis import latencies_of, may_wait
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
     NOT_KEPT,
@@ -280,16 +280,15 @@ def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
     """Return the verdicts; without any, failed searches alone are no figure of 0."""
     figures: dict[str, Values] = {}
     for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
-        states = {row.states[metric] for row in rows}
         scores = item_scores(rows, metric)
-        figures[metric] = dict.fromkeys(scores) if _waits(run, states) else scores
+        figures[metric] = dict.fromkeys(scores) if _waits(run, rows, metric) else scores
     return figures
 
 
-def _waits(run: Run, states: Collection[State]) -> bool:
+def _waits(run: Run, rows: Sequence[Row], metric: str) -> bool:
     """Say whether no verdict is there, and one is to come, or none was asked for."""
-    is_open = run.details.skip_judge or State.NOT_JUDGED in states
-    return is_open and all(state in _UNJUDGED for state in states)
+    is_open = run.details.skip_judge or may_wait(rows, metric, run.setup.metrics or ())
+    return is_open and all(row.states[metric] in _UNJUDGED for row in rows)
 
 
 def _failed_as_0(run: Run, rows: list[Row]) -> dict[str, Values]:
@@ -297,7 +296,7 @@ def _failed_as_0(run: Run, rows: list[Row]) -> dict[str, Values]:
     for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
         states = {row.states[metric] for row in rows}
         is_zero = JUDGED_METRICS[metric].zero_if_failed or State.SEARCH_FAILED not in states
-        if not (is_zero or _waits(run, states)):
+        if not (is_zero or _waits(run, rows, metric)):
             figures[f"{metric}{FAILED_AS_0}"] = item_means(
                 (row.key, 0 if row.states[metric] is State.SEARCH_FAILED else row.scores[metric])
                 for row in rows

@@ -104,8 +104,7 @@ def summarize_outcomes(
     if counts.total() > n_planned:
         raise ValueError(f"{n_planned} outcomes were planned, {counts.total()} are accounted for")
     if failed_search_is_zero and counts[State.ABSTAINED]:
-        msg = "an abstention has to be scored on a metric that counts a failed search as 0"
-        raise ValueError(msg)
+        raise ValueError("an abstention has to be scored where a failed search counts as 0")
     questions = Counter(map(tuple, repeated)) or {(o,): times for o, times in outcomes.items()}
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
