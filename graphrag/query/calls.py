@@ -85,12 +85,15 @@ class GarbledReplyError(RuntimeError):
     ``is_page`` whether something else may be at the address.
     """
 
-    is_page = False
-
-    def __init__(self, reason: str, answer: Answer | None = None, may_pass: bool = True) -> None:
+    def __init__(
+        self,
+        reason: str,
+        answer: Answer | None = None,
+        may_pass: bool = True,
+        is_page: bool = False,
+    ) -> None:
         super().__init__(f"the service's reply is garbled: {reason}")
-        self.answer = answer
-        self.may_pass = may_pass
+        self.answer, self.may_pass, self.is_page = answer, may_pass, is_page
 
 
 _CONTEXT_IS_FULL = "the model's context is too small"
@@ -236,8 +239,7 @@ def retry_after_s(error: BaseException) -> float:
     of_litellm = getattr(error, "litellm_response_headers", None)
     headers = cast("Mapping[str, object]", (own if of_litellm is None else of_litellm) or {})
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        wait = _read_wait(headers.get(name), unit)
-        if wait is not None:
+        if (wait := _read_wait(headers.get(name), unit)) is not None:
             return wait
     return 0.0
 
@@ -307,11 +309,11 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     The errors of the clients name neither, and who describes an error knows only the error.
     """
     where = f"under {kind}_models in settings.yaml"
-    to_check = _TO_CHECK.get(cast("int", getattr(error, "status_code", None)))
+    status = cast("int", getattr(error, "status_code", None))
+    to_check = _TO_CHECK.get(status)
     if isinstance(error, GarbledReplyError) and error.is_page:
         to_check = "api_base"
-    text = str(error)
-    lost = "Connection error." in text or "Cannot connect to host" in text
+    lost = any(sign in str(error) for sign in ("Connection error.", "Cannot connect to host"))
     lost = lost and not _kinds(error) & {"APITimeoutError", "Timeout"}
     if _is_wrong_provider(error):
         add_advice(error, _describe_provider(kind, config.model_provider, where))
@@ -320,15 +322,15 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"
         add_advice(error, describe_loss(error, name_service(config), remedy))
-    elif to_check is not None:
-        remedy = f"; {name_service(config)} was asked: check {to_check} {where}"
-        add_advice(error, remedy, goes_on=True)
+    elif to_check is not None or status in _OVERLOADED_STATUS:
+        remedy = "" if to_check is None else f": check {to_check} {where}"
+        add_advice(error, f"; {name_service(config)} was asked{remedy}", goes_on=True)
 
 
 def describe_loss(error: BaseException, service: str, remedy: str) -> str:
     """Say that there was no connection to a service, with what mends that, or that it was lost."""
     if _is_not_there(error):
-        return f"no connection to {service}; {remedy}"
+        return f"no connection to {getattr(error, 'via', '')}{service}; {remedy}"
     return f"the connection to {service} was lost before the reply was whole; ask again"
 
 

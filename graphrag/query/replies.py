@@ -334,7 +334,8 @@ def _mend(text: str, start: int) -> _Object | None:
     while (part := _PART.match(text, at)) is not None:
         at, written = part.end(), part.group()
         if part.lastgroup == "text":
-            written = _mend_text(written)
+            inner = _MARK.sub(lambda mark: _MARKS.get(mark[0], mark[0]), written[1:-1])
+            written = '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
         parts.append("" if part.lastgroup == "extra" else _WORDS.get(written, written))
         depth += (part.lastgroup == "open") - (part.lastgroup == "close")
         if depth == 0:
@@ -343,11 +344,6 @@ def _mend(text: str, start: int) -> _Object | None:
         return _Object(start, at, _DECODER.decode("".join(parts)))
     except (ValueError, RecursionError):
         return None
-
-
-def _mend_text(written: str) -> str:
-    inner = _MARK.sub(lambda mark: _MARKS.get(mark[0], mark[0]), written[1:-1])
-    return '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -24,6 +24,7 @@ from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
 
 NOWHERE = "http://127.0.0.1:9/v1"  # the discard service's port, which nothing answers
+CHECK = " was asked: check api_base under completion_models in settings.yaml"
 BUDGETS = {
     **{name: f"{name}_search.max_context_tokens" for name in ("tog", "local", "basic", "global")},
     "drift": "drift_search.data_max_tokens",
@@ -208,11 +209,37 @@ async def test_a_service_that_is_not_there_is_named_by_its_address_without_its_p
     assert not cause.refused, "it may come back"
 
 
-async def test_a_page_in_place_of_a_reply_names_the_address_that_was_asked(make_project, server):
-    server.behave(faults=lambda *_: Fault(raw="<html>Log in to the portal</html>"))
-    cause = await cause_of(make_project(max_retries=2), "bm25")
-    assert "it is a web page; http://127.0.0.1:" in str(cause)
-    assert "was asked: check api_base under completion_models in settings.yaml" in str(cause)
+@pytest.mark.parametrize(
+    ("fault", "says", "then"),
+    [
+        (
+            Fault(raw="<html>Log in to the portal</html>"),
+            "reply is garbled: it is a web page",
+            CHECK,
+        ),
+        (Fault(raw=""), "reply is garbled: it is empty", CHECK),
+        (Fault(502, raw="<html>Bad"), "BadGatewayError: a web page", " was asked"),
+        (
+            Fault(307, raw="", location="/v1/chat/completions"),
+            "reply is garbled: it redirects without end",
+            CHECK,
+        ),
+    ],
+)
+async def test_a_page_in_place_of_a_reply_names_the_address_that_was_asked(
+    make_project, server, fault, says, then
+):
+    server.behave(faults=lambda *_: fault)
+    cause = str(await cause_of(make_project(max_retries=2), "bm25"))
+    assert f"{says}; http://127.0.0.1:" in cause
+    assert then in cause
+    assert "<html>" not in cause
+
+
+async def test_where_a_service_redirects_to_nowhere_that_address_is_named(make_project, server):
+    server.behave(faults=lambda *_: Fault(307, raw="", location="http://127.0.0.1:9/v1"))
+    cause = str(await cause_of(make_project(max_retries=2), "bm25"))
+    assert "no connection to 127.0.0.1:9 on the way to http://127.0.0.1:" in cause
 
 
 @pytest.mark.parametrize(

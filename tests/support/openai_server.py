@@ -63,7 +63,8 @@ class Fault:
     that does not stream then gets none). ``content`` and ``refusal`` stand in place of the reply;
     ``cached_tokens`` in the usage, unless that is left out. ``ramble``: words until the request's
     ``max_tokens`` (1,000 without one) after those of ``content``, ended by ``length``, as a small
-    model does. ``raw`` is sent as it is in place of every body, and costs nothing.
+    model does. ``raw`` is sent as it is in place of every body, and costs nothing; ``location``
+    stands in its headers.
     """
 
     status: int | None = None
@@ -81,6 +82,7 @@ class Fault:
     cached_tokens: int | None = None
     ramble: bool = False
     raw: str | bytes | None = None
+    location: str | None = None
 
     @property
     def reason(self) -> str:
@@ -370,7 +372,8 @@ class _App:
             await exchange.close()
         elif fault.raw is not None:
             self._server.finish(record, "error", fault.status or 200, {})
-            answer = Response(fault.raw, fault.status or 200, media_type="application/json")
+            headers = {} if fault.location is None else {"location": fault.location}
+            answer = Response(fault.raw, fault.status or 200, headers, "application/json")
             await answer(exchange.scope, exchange.receive, exchange.send)
         elif fault.status is not None:
             await self._refuse(exchange, fault)

@@ -47,10 +47,11 @@ class DirectError(RuntimeError):
 
 
 class APIConnectionError(DirectError):
-    """There was no connection, or it was lost."""
+    """There was no connection, or it was lost; ``via``: to where the way to the service led."""
 
-    def __init__(self) -> None:
+    def __init__(self, via: str = "") -> None:
         super().__init__("Connection error.")
+        self.via = via
 
 
 def _kind(name: str, base: type[DirectError] = DirectError) -> type[DirectError]:
@@ -90,7 +91,7 @@ def _read_error(text: str) -> tuple[str, str]:
     try:
         body = json.loads(text)
     except ValueError:
-        return "", ""
+        return "a web page" if text.lstrip()[:1] == "<" else "", ""
     if not isinstance(body, dict):
         return "", ""
     whole = cast("Json", body)
@@ -253,10 +254,10 @@ async def _open_response(
     how: str, url: str, *, allow_redirects: bool = True, **options: Any
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     """Send a request; what goes wrong, here or inside the ``with`` block, gets the names above."""
-    session = await _session()
+    session, asked = await _session(), URL(url)
     try:
         async with session.request(
-            how, URL(url), allow_redirects=allow_redirects, **options
+            how, asked, allow_redirects=allow_redirects, **options
         ) as response:
             if response.status >= (400 if allow_redirects else 300):
                 text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
@@ -264,8 +265,12 @@ async def _open_response(
             yield response
     except TimeoutError as error:
         raise TIMEOUT("Request timed out.", 408) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise APIConnectionError from error
+    except aiohttp.TooManyRedirects as error:
+        raise GarbledReplyError("it redirects without end", None, False, is_page=True) from error
+    except (aiohttp.ClientError, OSError) as error:  # maybe of a redirection's end, or a proxy's
+        at = getattr(error, "host", asked.host), getattr(error, "port", asked.port)
+        is_direct = at == (asked.host, asked.port)
+        raise APIConnectionError("" if is_direct else f"{at[0]}:{at[1]} on the way to ") from error
 
 
 async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object:
@@ -284,8 +289,7 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
-    announced = response.content_length
-    if announced is not None and announced > most:
+    if (announced := response.content_length or 0) > most:
         raise _too_long(announced, most)
     return b"".join([piece async for piece in _pieces(response, most)])
 
@@ -327,11 +331,9 @@ def _read_json(content: bytes, what: str = "it", may_pass: bool = True) -> objec
     try:
         return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        is_page = content.lstrip()[:1] == b"<"
-        kind = "a web page" if is_page else "not JSON"
-        garbled = GarbledReplyError(f"{what} is {kind}", may_pass=may_pass)
-        garbled.is_page = is_page
-        raise garbled from error
+        start = content.lstrip()[:1]
+        kind = "a web page" if start == b"<" else "not JSON" if start else "empty"
+        raise GarbledReplyError(f"{what} is {kind}", None, may_pass, kind != "not JSON") from error
 
 
 def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
