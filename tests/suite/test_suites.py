@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from math import inf, nan
 from pathlib import Path
 from statistics import fmean
 
@@ -91,6 +92,7 @@ QUESTIONS: dict[str, object] = {
 }
 OWN = """
 from datetime import datetime
+from math import inf, nan
 
 from graphrag.eval.suite import BaseEvaluator, EvaluationMetric, EvaluationResult
 
@@ -220,6 +222,8 @@ CANNOT_RUN: dict[str, dict[str, object]] = {
     "has no method evaluate": {**EXTRACTION, "evaluator": "yaml:SafeLoader"},
     "unknown name 'tok'; did you mean 'tog'?": {**QUESTIONS, "methods": ["tok"]},
     "one above it": {**QUESTIONS, "settings": {"weights": {"answer": 0}}},
+    "one above it, not {'answer': nan}": {**QUESTIONS, "settings": {"weights": {"answer": nan}}},
+    "one above it, not {'answer': inf}": {**QUESTIONS, "settings": {"weights": {"answer": inf}}},
     "case 'a': no index is configured for 'clack'; did you mean 'clock'?": with_case(
         id="a", input_data={"index": "clack", "text": "A"}, **AS_A
     ),

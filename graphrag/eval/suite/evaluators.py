@@ -319,7 +319,7 @@ class QueryResponse(StrictSection, MetricEvaluator):
 
     @model_validator(mode="after")
     def _positive(self) -> "QueryResponse":
-        if any(weight < 0 for weight in self.weights.values()) or not any(self.weights.values()):
+        if min(self.weights.values(), default=0) < 0 or not 0 < sum(self.weights.values()) < 1e300:
             raise ValueError(f"weights must be at least 0, and one above it, not {self.weights}")
         return self
 
