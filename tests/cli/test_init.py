@@ -186,3 +186,12 @@ def test_the_budget_goes_by_the_rows_of_a_table(tmp_path):
     (root / "eval_config.yaml").unlink()
     assert init(root).exit_code == 0
     assert config_of(root)["equal_terms"]["max_context_tokens"] == 600
+
+
+def test_a_configuration_that_is_there_and_can_not_be_read_is_told(tmp_path):
+    (tmp_path / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    (tmp_path / "eval_config.yaml").write_text("dataset: {path: [q.csv}\n", encoding="utf-8")
+    made = init(tmp_path)
+    assert made.exit_code == 0, made.output
+    assert "Warning: " in made.output
+    assert "eval_config.yaml is not valid YAML: line 1, column 23" in flat(made.output)

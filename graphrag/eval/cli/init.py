@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,8 +94,10 @@ def init(
         write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, quiet) or dataset
     messages, first, path = write_config(root, dataset), "", root / dataset
-    with suppress(ConfigError):  # of a configuration that was there, which a run will tell
+    try:
         path = root / Place(root).read_config().dataset.path
+    except ConfigError as error:  # of a configuration that was there
+        messages.append(f"Warning: {error}")
     if path == root / dataset and dataset != DRAFT_FILE:
         messages.append(write_template(path, f"{DATASET_TEMPLATE}\n"))
     if not path.is_file() or path.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE:
@@ -145,12 +147,9 @@ def _build(root: Path, quiet: bool) -> Path | None:
     with starting(quiet):
         from graphrag.eval.cli.draft_questions import draft_questions
         from graphrag.eval.cli.evaluate import build_missing
-    notes = open_console(stderr=True, quiet=quiet)
-
-    def warn(line: str) -> None:
-        notes.print(f"Warning: {line}")
-
-    run_coroutine(build_missing({root.resolve().name: root}, notes, warn))
+    notes, missing = open_console(stderr=True, quiet=quiet), {root.resolve().name: root}
+    warn = partial(notes.print, "Warning:")
+    run_coroutine(build_missing(missing, notes, warn))
     draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
