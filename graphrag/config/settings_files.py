@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, cast
 
 import yaml
@@ -66,6 +67,8 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 _NEVER_WRITTEN = ("drift_search", "reduce_prompt", "prompts/drift_search_reduce_prompt.txt")
 # The release reads it and, as no setting allows general knowledge, never uses it.
 _NEVER_USED = {"knowledge_prompt"}
+# Those of Think-on-Graph, whose own fields alone are replaced; all others are format strings.
+_NEVER_FORMATTED = {"reasoning_prompt", "exploration_prompt"}
 
 
 class SettingsError(ValueError):
@@ -87,7 +90,10 @@ def resolve_prompts(values: dict[str, object], folder: Path) -> None:
 
 
 def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
-    """Return the prompt files that a section needs: setting -> file; SettingsError if not there."""
+    """Return the prompt files that a section needs: setting -> file.
+
+    Raises SettingsError if one is not there, or its braces are no fields.
+    """
     files: dict[str, Path] = {}
     for key, value in section:
         if not key.endswith("prompt") or not value or key in _NEVER_USED:
@@ -98,7 +104,20 @@ def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
                 f"{name}.{key}: the prompt file {value} does not exist; correct the path, or "
                 "take the line out to use the built-in prompt."
             )
+        if key not in _NEVER_FORMATTED and not _has_fields_alone(files[key]):
+            raise SettingsError(
+                f"{name}.{key}: in the prompt file {value} a brace begins or ends no field such as "
+                "{context_data}; write each brace that is to stay one twice: {{ and }}."
+            )
     return files
+
+
+def _has_fields_alone(file: Path) -> bool:
+    text = file.read_text(encoding="utf-8", errors="replace")
+    try:
+        return all(f is None or f.isidentifier() for _, f, _, _ in Formatter().parse(text))
+    except ValueError:  # a single brace
+        return False
 
 
 def check_index_prompts(config: "GraphRagConfig") -> None:

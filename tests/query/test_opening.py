@@ -95,6 +95,27 @@ async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make
         await build_index(root, lambda _: None)
 
 
+@pytest.mark.parametrize(
+    "braces", ['Reply as {"a": 1} from {context_data}.', "Reply with }.", "{}"]
+)
+async def test_a_prompt_whose_braces_are_no_fields_stops_the_search_before_a_call(make, braces):
+    root = make(
+        OFFLINE_SETTINGS
+        + "basic_search: {prompt: prompt.txt}\nlocal_search: {prompt: doubled.txt}\n"
+        + "tog_search: {reasoning_prompt: single.txt}\n"
+    )
+    (root / "prompt.txt").write_text(braces, encoding="utf-8")
+    (root / "doubled.txt").write_text('Not {{"a": 1}}: {context_data}{response_type}', "utf-8")
+    (root / "single.txt").write_text('Not {"a": 1}: {context_data}{response_type}', "utf-8")
+    index = await GraphIndex.open(root)
+    question = "Who keeps the lighthouse on Gannet Isle?"
+
+    with pytest.raises(SettingsError, match=r"^basic_search\.prompt: in the prompt file .* twice"):
+        await index.search("bm25", question)
+    for method in ("local", "tog"):  # which takes a brace for itself where no field begins
+        assert (await index.search(method, question)).response
+
+
 async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(make, project):
     same, other = make(OFFLINE_SETTINGS, "same"), make(OFFLINE_SETTINGS, "other")
     pd.read_parquet(other / "output" / "text_units.parquet").iloc[1:].to_parquet(
