@@ -64,7 +64,8 @@ class _Processor(DefaultMetricsProcessor):
 class _Store(MemoryMetricsStore):
     def __init__(self, *, kind: CallKind, tier: str | None = None, **settings: Any) -> None:
         super().__init__(**settings)
-        self._kind, self._tier = kind, tier
+        self._kind: CallKind = kind
+        self._tier = tier
 
     def update_metrics(self, *, metrics: "Metrics") -> None:
         super().update_metrics(metrics=metrics)

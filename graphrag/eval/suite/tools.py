@@ -105,7 +105,12 @@ class ProjectTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config, self.views = config, views
         self.runner = EvaluationRunner(config, judge, roots)
-        self.extractor = cache(lambda index: ModelExtractor(headers[index].config))
+
+        @cache
+        def extractor(index: str) -> ModelExtractor:
+            return ModelExtractor(headers[index].config)
+
+        self.extractor = extractor
 
 
 def stopwatch(log: CallLog) -> Callable[[], float | None]:
