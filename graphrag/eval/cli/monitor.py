@@ -1,5 +1,6 @@
 """``graphrag eval monitor``: rounds of questions, and an alarm when a metric fell."""
 
+import signal
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -220,6 +221,8 @@ def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
     left = moment - time.monotonic()
     due = datetime.now(UTC) + timedelta(seconds=left)
     try:
+        # A shell lets what it runs in the background ignore it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         at = f"{due:%Y-%m-%d %H:%M:%S} UTC"
         say(f"The next round begins at {at}; Ctrl-C ends the watch.", stderr=True, quiet=quiet)
         time.sleep(max(0.0, left))

@@ -63,10 +63,14 @@ class StorePages:
     """
 
     def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
-        self._place, self._baseline, self._render_run = place, baseline_path(place), render_run
+        self._place, self._render_run = place, render_run
         self._kept: dict[object, Any] = {}
         self._drawn: dict[object, str] = {}
         self._rendering = Lock()
+
+    @property
+    def _baseline(self) -> Path:
+        return baseline_path(self._place)
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read when it changed."""
