@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.chromium import findings, overflow, watched
+from support.clock_evaluation import wait_until
 from support.viewed_store import NASTY, Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
@@ -116,9 +117,12 @@ def test_a_comment_is_kept_of_a_page_that_is_left_at_once(page, tmp_path):
         page.goto(served.listener.address)
         page.goto(f"{served.origin}/audit/correctness")
         page.focus("#comment")
-        page.keyboard.type("odd")
-        page.reload()
-        expect(page.locator("#comment")).to_have_value("odd")
+        page.keyboard.type("half right")
+        page.goto("about:blank")
+        (sheet,) = tmp_path.rglob("*.csv")
+        assert wait_until(lambda: "half right" in sheet.read_text(encoding="utf-8"))
+        page.goto(f"{served.origin}/audit/correctness")
+        expect(page.locator("#comment")).to_have_value("half right")
 
 
 def test_enter_goes_from_the_search_of_runs_to_what_it_found(page, served, runs):

@@ -245,5 +245,6 @@ addEventListener("storage", (event) => {
 if (data.keeper) {
   seen = data.given;
   given = { ...data.given };
+  refresh(); // what the page before sent as it was left may have come after this one was asked for
 } else load();
 goToOpen();
