@@ -11,6 +11,7 @@ import pytest
 import yaml
 from support.clock_evaluation import ROWS
 
+from graphrag.eval.cli.terminal import ERROR, USAGE, explained
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.console import open_console
 
@@ -175,3 +176,20 @@ def test_help_loads_nothing_that_only_a_run_needs():
     (code,), loaded = json.loads(said.stdout.splitlines()[-1])
     assert code == 0
     assert not {*HEAVY, "aiofiles", "dotenv", "filelock"} & {*loaded}
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (PermissionError(13, "Permission denied", "there"), USAGE, "Error: there can't be used ("),
+        # Of a socket or a process, which no other file would mend.
+        (PermissionError(13, "Permission denied"), ERROR, "Unexpected error: PermissionError: "),
+    ],
+    ids=["path", "no-path"],
+)
+def test_another_path_is_asked_for_only_where_one_is_refused(error, code, said, capsys):
+    def refuse() -> int:
+        raise error
+
+    assert explained(refuse) == code
+    assert capsys.readouterr().err.startswith(said)

@@ -90,7 +90,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         from graphrag.config.settings_files import SettingsError
 
         is_usage, text = isinstance(error, (UsageError, SettingsError)), str(error)
-        if isinstance(error, OSError) and error.errno in _OF_A_PATH:
+        if isinstance(error, OSError) and error.filename and error.errno in _OF_A_PATH:
             is_usage = True
             text = (
                 f"{error.filename} can't be used ({error.strerror}); name another file or folder."
