@@ -10,6 +10,8 @@ from click.testing import Result
 from support.projects import OFFLINE_SETTINGS, build_project
 from typer.testing import CliRunner
 
+from graphrag.eval.validation import validate_index
+
 DENSE = """\
 Marta Quill married Jonas Feld. Jonas Feld knows Berta Lindqvist. Berta Lindqvist taught Oswin
 Tarrant. Oswin Tarrant knows Rufus Doyle. Rufus Doyle hired Agnes Thorne. Agnes Thorne paid Silas
@@ -82,17 +84,17 @@ def test_a_sound_index_ends_with_0(index):
 def test_a_failed_check_ends_with_100_and_is_written(index, tmp_path):
     entity = index.set_cell("entities", 1, "confidence", 1.7)
     index.add_row("entities", id="a|b", title=" \n ")
-    files = tmp_path / "new" / "report.json", tmp_path / "report.md"
-    result = run(index.root, "--json", str(files[0]), "--markdown", str(files[1]))
+    file = tmp_path / "new" / "report.json"
+    result = run(index.root, "--json", str(file))
     assert result.exit_code == 100
     assert "Warning: Missing vectors" in result.output
-    written = json.loads(files[0].read_text(encoding="utf-8"))
+    written = json.loads(file.read_text(encoding="utf-8"))
     assert (written["overall_passed"], written["total_checks"]) == (False, 18)
     assert written["failed_phases"] == ["entity_extraction"]
     checks = {check["name"]: check for phase in written["phases"] for check in phase["checks"]}
     assert checks["confidence_scores_valid"]["status"] == "failed"
     assert checks["confidence_scores_valid"]["examples"] == [entity]
-    page = files[1].read_text(encoding="utf-8")
+    page = validate_index(index.root).detailed_report()
     assert "## entity_extraction: failed" in page
     assert r"| a\|b |" in page
     found = "1 of 1 confidences are not within 0 and 1"

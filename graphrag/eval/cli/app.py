@@ -1,5 +1,6 @@
 """The ``graphrag eval`` commands; the run itself, drafts, and a watch."""
 
+from functools import partial
 from importlib.metadata import version as version_of
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from graphrag.eval.cli.command import (
     need_extra,
     option,
 )
+from graphrag.eval.cli.gone import Command, Group
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
@@ -89,21 +91,23 @@ app = typer.Typer(
     add_completion=False,
     help="Ask every question by every method, judge the answers, and write the results. "
     "Exit codes: 0 done; 1 error; 2 usage; 3 incomplete; 100 failed; 130 stopped.",
+    cls=Group,
     invoke_without_command=True,
     no_args_is_help=False,
     context_settings={"auto_envvar_prefix": "GRAPHRAG_EVAL"},
 )
 app.callback()(command(evaluate, is_group=True))
-app.command()(command(init.init, place_flags=("root",)))
-app.command("import")(command(importing.import_, place_flags=("root",)))
-app.command()(command(draft, file_help="Write to this FILE.json."))
-app.command()(command(validate.validate, place_flags=("root", "config")))
-app.command()(command(show.show))
-app.command()(command(view.view))
-app.command()(command(compare.compare))
-app.command()(command(judge.judge))
-app.command()(command(suite.suite, file_help="Folder of the results, or FILE.json of a report."))
-app.command()(command(monitor))
-app.command()(command(methods.methods, place_flags=()))
-app.command(hidden=True)(command(show.history))
-app.command(hidden=True)(command(view.dashboard))
+add = partial(app.command, cls=Command)
+add()(command(init.init, place_flags=("root",)))
+add("import")(command(importing.import_, place_flags=("root",)))
+add()(command(draft, file_help="Write to this FILE.json."))
+add()(command(validate.validate, place_flags=("root", "config")))
+add()(command(show.show))
+add()(command(view.view))
+add()(command(compare.compare))
+add()(command(judge.judge))
+add()(command(suite.suite, file_help="Folder of the results, or FILE.json of a report."))
+add()(command(monitor))
+add()(command(methods.methods, place_flags=()))
+add(hidden=True)(command(show.history))
+add(hidden=True)(command(view.dashboard))

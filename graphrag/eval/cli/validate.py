@@ -29,7 +29,6 @@ def validate(
         bool, option("Check only the configuration and its questions.", "--questions")
     ] = False,
     json: Annotated[Path | None, option("Also write the report to this file.")] = None,
-    markdown: Annotated[Path | None, option("Also write it as Markdown.")] = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> int:
@@ -42,14 +41,14 @@ def validate(
     from graphrag.config.settings_files import VALIDATED_TABLES, find_unbuilt
 
     if questions:
-        if fix or json or markdown:
+        if fix or json:
             msg = "--questions writes nothing; give the other options in a command of their own."
             raise UsageError(msg)
         return check_questions(place, quiet)
 
-    roots = find_roots(place, prefer_config=fix, of_variants=not (json or markdown))
-    if len(roots) > 1 and (json or markdown):
-        msg = "Several projects are checked; name one by --root for --json or --markdown."
+    roots = find_roots(place, prefer_config=fix, of_variants=json is None)
+    if len(roots) > 1 and json:
+        msg = "Several projects are checked; name one by --root for --json."
         raise UsageError(msg)
     for root in roots.values():
         if (lacking := find_unbuilt(root, VALIDATED_TABLES, any_will_do=True)) is not None:
@@ -68,8 +67,6 @@ def validate(
         try:
             if json is not None:
                 write_file(json, report.to_json() + "\n")
-            if markdown is not None:
-                write_file(markdown, report.detailed_report())
         except StoreError as error:
             raise UsageError(str(error)) from error
         answer = Line(report.summary, "green" if report.overall_passed else "bold red")
@@ -125,7 +122,7 @@ def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
 
 
 def _trim(name: str) -> str:
-    """Cut an id, which may be a hash of 128 digits; the JSON and Markdown files keep it whole."""
+    """Cut an id, which may be a hash of 128 digits; the JSON file keeps it whole."""
     return name if len(name) <= 40 else f"{name[:36]}..."
 
 

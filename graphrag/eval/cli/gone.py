@@ -1,0 +1,64 @@
+"""Answers commands and flags of earlier versions with what to do instead, and exit code 2."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from graphrag.eval.cli.terminal import USAGE
+from graphrag.text.console import say
+
+GONE_COMMANDS: Mapping[str, str] = {}
+"""Name of a command -> what to do instead: a clause without a full stop."""
+
+GONE_FLAGS: Mapping[str, str] = {
+    "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"
+    ".detailed_report() returns it as Markdown",
+}
+"""Command and flag, such as ``judge --repeats``, or a flag of ``graphrag eval`` -> the same."""
+
+
+class Command(TyperCommand):
+    """A command that explains its gone flags."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; a gone flag is a sentence and exit code 2."""
+        return _parse(super().parse_args, f"{self.name} ", ctx, args)
+
+
+class Group(TyperGroup):
+    """A group that explains its gone commands and its own gone flags."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; a gone flag is a sentence and exit code 2."""
+        return _parse(super().parse_args, "", ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments begin with; a gone one is a sentence and code 2."""
+        if args[0] in GONE_COMMANDS:
+            _refuse(args[0], GONE_COMMANDS[args[0]])
+        return super().resolve_command(ctx, args)
+
+
+def _parse(
+    parse: Callable[[Any, list[str]], list[str]], prefix: str, ctx: Any, args: list[str]
+) -> list[str]:
+    for name, instead in GONE_FLAGS.items():
+        before, _, flag = name.partition("--")
+        variable = f"{ctx.auto_envvar_prefix}_{flag}".upper().replace("-", "_")
+        if before == prefix and variable in os.environ:
+            _refuse(variable, instead)
+    try:
+        return parse(ctx, args)
+    except Exception as error:  # its class is none of typer's public names
+        flag = getattr(error, "option_name", "")
+        if f"{prefix}{flag}" in GONE_FLAGS:
+            _refuse(flag, GONE_FLAGS[f"{prefix}{flag}"])
+        raise
+
+
+def _refuse(name: str, instead: str) -> NoReturn:
+    say(f"Error: {name} is gone since version 2.0.0; {instead}.", "red", stderr=True)
+    raise typer.Exit(USAGE)
