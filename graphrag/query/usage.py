@@ -11,7 +11,7 @@ from math import fsum
 from operator import attrgetter
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from graphrag.query.figures import Count, Dollars, StoredFigures
 from graphrag.query.model_facts import model_price
@@ -60,7 +60,6 @@ class CallAttempt(StoredFigures):
     - ``service_tier``: which one the settings ask for; not written where there is none.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
     kind: CallKind
     model: str
     phase: str
@@ -126,7 +125,6 @@ class Usage(StoredFigures):
     - ``reused_replies``: replies of a judge in earlier runs that stood in for calls, for nothing.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
     llm_calls: Count = 0
     prompt_tokens: Count = 0
     output_tokens: Count = 0

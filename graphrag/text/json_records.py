@@ -26,7 +26,10 @@ class Stored:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Read what :meth:`to_dict` gave."""
+        """Read what :meth:`to_dict` of this or an earlier release gave.
+
+        A field that this release doesn't know is left out.
+        """
         return _adapter(cls).validate_python(values)
 
 

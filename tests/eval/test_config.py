@@ -1,5 +1,6 @@
 import pytest
 
+from graphrag.eval.config import gone_keys
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import EqualTerms, JudgeSettings, Variant
 from graphrag.eval.errors import ConfigError
@@ -86,3 +87,15 @@ def test_a_missing_file_says_how_to_write_one(tmp_path):
 def test_the_shipped_configuration_is_valid(project_root):
     config = EvaluationConfig.from_yaml(project_root / "eval_config.yaml")
     assert set(config.indexes) == {"tt0097576", "tt0102798", "tt2278388"}
+
+
+def test_a_gone_key_is_left_out_with_one_warning_and_the_rest_is_read(tmp_path, monkeypatch):
+    gone = {"old": "Gone since 2.0.0; do this.", "judge.older": "Gone since 2.0.0; do that."}
+    monkeypatch.setattr(gone_keys, "GONE_KEYS", gone)
+    with pytest.warns(gone_keys.GoneKeyWarning) as warned:
+        config = read(tmp_path, "old: [1]\njudge: {older: 2, temperature: 0.5}\ntrials: 3\n")
+    assert [str(warning.message) for warning in warned] == [
+        "old is read no more: Gone since 2.0.0; do this.",
+        "judge.older is read no more: Gone since 2.0.0; do that.",
+    ]
+    assert config == EvaluationConfig(judge={"temperature": 0.5}, trials=3, root=tmp_path)

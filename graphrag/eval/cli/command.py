@@ -17,7 +17,7 @@ import typer
 
 from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import explained
+from graphrag.eval.cli.terminal import explained, saying_gone_keys
 from graphrag.eval.errors import UsageError
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.command_lines import Invocation, remember, runnable
@@ -99,7 +99,8 @@ def command(
                 return run(place, **flags)
             return run(place, record(**{p.name: flags.pop(p.name) for p in recorded}), **flags)
 
-        raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
+        with saying_gone_keys(bool(flags.get("quiet"))):
+            raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
 
     of_place = [_place_flag(name, file_help, is_group) for name in place_flags]
     signature = [

@@ -7,15 +7,17 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rich.console import Console
 
+from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.command_lines import again, current_command
@@ -66,6 +68,23 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
     else:
         with Pulse(partial(notes.print, soft_wrap=True), f"{what} ...", at_once=at_once) as pulse:
             yield lambda text: pulse.update(f"{text} ...")
+
+
+@contextmanager
+def saying_gone_keys(quiet: bool = False) -> Generator[None]:
+    """Print the warning of each key that a configuration sets and no version reads any more."""
+    notes, show = open_console(stderr=True, quiet=quiet), warnings.showwarning
+
+    def say_gone(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, GoneKeyWarning):
+            notes.print(f"Warning: {message}", style="yellow", soft_wrap=True)
+        else:
+            show(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", GoneKeyWarning)  # a command may read its configuration twice
+        warnings.showwarning = say_gone
+        yield
 
 
 DONE = 0

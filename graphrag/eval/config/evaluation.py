@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
@@ -20,6 +21,7 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, explain_first, nearest
 from graphrag.config.settings_files import read_yaml
+from graphrag.eval.config.gone_keys import GoneKeyWarning, take_out_gone
 from graphrag.eval.config.sections import (
     CONTROLS,
     LEAST_BUDGET,
@@ -141,6 +143,9 @@ class EvaluationConfig(FrozenSection):
         if not isinstance(values, Mapping):
             return values
         settings = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
+        settings, gone = take_out_gone(settings)
+        for sentence in gone:
+            warnings.warn(sentence, GoneKeyWarning, stacklevel=4)
         methods = settings.get("methods")
         variants: object = settings.get("variants") or {}
         if isinstance(methods, list | tuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.config.gone_keys import take_out_gone
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
@@ -450,7 +451,8 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescript
     damaged.
     """
     details, samples = run.details, store.samples(run.run_id)
-    values = {**_drop_missing_parts(details.config), **({} if root is None else {"root": root})}
+    kept, _ = take_out_gone(details.config)
+    values = {**_drop_missing_parts(kept), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
     config = parse_config(values, f"the settings of run {run.run_id}", methods)
     responses = store.outlines(run.run_id, with_texts=True)

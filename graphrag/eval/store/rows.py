@@ -3,9 +3,9 @@
 import json
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar, cast
 
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
 from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
@@ -19,7 +19,18 @@ Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """All models of a usage, those of its completions, those of its embeddings."""
 Shown: TypeAlias = tuple[str | None, Retrieved | None]
 """The context of a response, and what was retrieved for it."""
-_USAGES = TypeAdapter(list[Usage])
+_COUNTS = {"llm_calls", "prompt_tokens", "output_tokens"}
+"""What every release keeps of a usage."""
+
+
+def _with_counts(values: object) -> dict[str, object]:
+    """Refuse (ValueError) a usage without its counts, which would be read as one of 0 calls."""
+    if not isinstance(values, dict) or not values.keys() >= _COUNTS:
+        raise ValueError(f"a usage has no {', '.join(sorted(_COUNTS))}")
+    return cast("dict[str, object]", values)
+
+
+_USAGES = TypeAdapter(list[Annotated[Usage, BeforeValidator(_with_counts)]])
 _AT_ONCE = 256
 """Rows of which the texts are held together."""
 
@@ -64,7 +75,7 @@ def text_of(record: Failure | Usage | Retrieved | None) -> str | None:
 def usage_of(text: str) -> Usage:
     """Return the usage that was kept; one that can't be, an older release's, is not known."""
     try:
-        return Usage.from_dict(json.loads(text))
+        return Usage.from_dict(_with_counts(json.loads(text)))
     except ImpossibleFigureError:
         return UNCOUNTED
 

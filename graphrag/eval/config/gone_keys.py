@@ -1,0 +1,37 @@
+"""Keys of eval_config.yaml that earlier versions read: which they are, and what to do instead."""
+
+from collections.abc import Mapping
+from typing import cast
+
+
+class GoneKeyWarning(UserWarning):
+    """A configuration sets a key that no version reads any more; the message names both."""
+
+
+GONE_KEYS: Mapping[str, str] = {}
+"""``section.key``, or a key outside of every section -> since when it is gone, and what to do
+instead; a sentence."""
+
+
+def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """Take the gone keys out of a configuration as it is written.
+
+    Parameters
+    ----------
+    settings
+        Keys and values of the file; sections are mappings.
+
+    Returns
+    -------
+    The settings without those keys, and a sentence for each key that was taken out.
+    """
+    kept, sentences = dict(settings), list[str]()
+    for name, instead in GONE_KEYS.items():
+        section, _, key = name.rpartition(".")
+        within = kept.get(section) if section else kept
+        if not isinstance(within, Mapping) or key not in within:
+            continue
+        rest = {k: v for k, v in cast("Mapping[str, object]", within).items() if k != key}
+        kept = {**kept, section: rest} if section else rest
+        sentences.append(f"{name} is read no more: {instead}")
+    return kept, sentences
