@@ -27,7 +27,6 @@ SMALL = {
     "--noise": "--noise 1 --stop-errors 0",
     "throughput.py": "--ways searched-direct -C 4 --latency-ms 0 --calls 12",
     "startup.py": "--starts 1 --helps 1 --imports 0",
-    "watch_simulation.py": "2",
     "gate_simulation.py": "60",
 }
 """What makes a command small, given last; the sets are small already."""

@@ -120,7 +120,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("judge", "--labels", "audit_correctness.csv"),
         ("judge", "--ratings", "ratings.csv"),
         ("suite", hostile("none")),
-        ("monitor",),
         ("--methods", hostile("tog")),
         ("validate", "--root", hostile("nowhere")),
     ],

@@ -1,5 +1,9 @@
 """What a command or flag of an earlier version says, which the README and --help name no more."""
 
+import json
+import sqlite3
+from contextlib import closing
+
 import pytest
 from support.clock_evaluation import flat, in_process
 
@@ -44,6 +48,31 @@ def test_the_help_names_nothing_that_is_gone():
         for name in (*GONE_COMMANDS, *GONE_FLAGS):
             *of, word = name.split()
             assert of not in ([], command) or f" {word} " not in shown, (command, name)
+
+
+def test_a_round_of_a_watch_is_a_run_like_others_but_is_not_gone_on_with(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    evaluation.done("--limit", "3", "-q")
+    evaluation.done("--limit", "3", "-q")
+    after, before = (run.run_id for run in evaluation.runs())
+    note = {"baseline": before, "pass_number": 1, "round_number": 1, "of_baseline": False}
+    marked = "json_set(details, '$.origin', 'monitor', '$.watch', json(?))"
+    with closing(sqlite3.connect(evaluation.store_path)) as db, db:
+        set_details = f"UPDATE runs SET details = {marked}, status = ? WHERE run_id = ?"
+        db.execute(set_details, (json.dumps(note), "finished", after))
+    listed = json.loads(evaluation.done("show", "--json").output)
+    assert [run["origin"] for run in listed] == ["graphrag eval monitor", "graphrag eval"]
+    assert listed[0]["means"] == listed[1]["means"]
+    evaluation.done("show", after, "--full")
+    evaluation.done("compare", after, before, code=3)  # three questions
+    evaluation.done("view", "--export", str(evaluation.root / "page.html"))
+    assert after in (evaluation.root / "page.html").read_text("utf-8")
+    said = flat(evaluation.run("compare", "latest", before).output)
+    assert f"latest is run {before}" in said
+    with closing(sqlite3.connect(evaluation.store_path)) as db, db:
+        db.execute(set_details, (json.dumps(note), "unfinished", after))
+    assert f"Run {before} is finished" in flat(evaluation.done("--limit", "3", "--resume").output)
+    assert evaluation.runs()[0].status == "unfinished"
 
 
 _GONE = "is gone since version 2.0.0;"

@@ -67,7 +67,6 @@ WRONG = {
     ("suite", "other"): "There is no suite other",
     ("history", "--root", "nowhere"): "nowhere does not exist; check --root",
     ("dashboard", "--root", "nowhere"): "nowhere does not exist; check --root",
-    ("monitor", "--baseline", "2020"): "There is no run in",
     ("--output", LONG): f"{LONG} can't be used (File name too long); name another file or folder.",
     ("--root", LONG): f"{LONG} can't be used (File name too long)",
     ("show", LONG): f"{LONG} can't be used (File name too long)",

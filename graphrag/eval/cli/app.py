@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands; the run itself, drafts, and a watch."""
+"""The ``graphrag eval`` commands; the run itself, and drafts."""
 
 from functools import partial
 from importlib.metadata import version as version_of
@@ -9,7 +9,6 @@ import typer
 from graphrag.eval.cli import compare, importing, init, judge, methods, show, suite, validate, view
 from graphrag.eval.cli.command import (
     DraftFlags,
-    MonitorFlags,
     RunFlags,
     command,
     need_extra,
@@ -71,22 +70,6 @@ def draft(place: Place, flags: DraftFlags) -> int:
     return draft_questions(place, flags)
 
 
-def monitor(place: Place, flags: MonitorFlags) -> int:
-    """Ask again and again; raise an alarm when a metric fell.
-
-    Each round is a run in the list, with --max-cost of its own. A watch goes on where it was after
-    any interruption. Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is
-    incomplete; 130 interrupted.
-    """
-    baseline = place.find_run(flags.baseline, quiet=flags.quiet)
-    if flags.every_s is None and flags.rounds is not None:
-        raise UsageError("--rounds needs --every; without it there is one round.")
-    with starting(flags.quiet):
-        from graphrag.eval.cli.monitor import watch
-
-    return watch(place, flags, baseline)
-
-
 app = typer.Typer(
     add_completion=False,
     help="Ask every question by every method, judge the answers, and write the results. "
@@ -107,7 +90,6 @@ add()(command(view.view))
 add()(command(compare.compare))
 add()(command(judge.judge))
 add()(command(suite.suite, file_help="Folder of the results, or FILE.json of a report."))
-add()(command(monitor))
 add()(command(methods.methods, place_flags=()))
 add(hidden=True)(command(show.history))
 add(hidden=True)(command(view.dashboard))

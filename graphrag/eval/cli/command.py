@@ -7,11 +7,10 @@ import atexit
 import gc
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import Annotated, Any
 
 import typer
 
@@ -21,9 +20,6 @@ from graphrag.eval.cli.terminal import explained, saying_gone_keys
 from graphrag.eval.errors import UsageError
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.command_lines import Invocation, remember, runnable
-
-if TYPE_CHECKING:
-    from graphrag.eval.monitoring.watch import NextRound
 
 
 def option(help: str, *names: str, **how: Any) -> Any:
@@ -46,7 +42,6 @@ Workers = Annotated[
 Address = Annotated[str | None, option("Of a Ray cluster.", hidden=True)]
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _PLACE = {
     "root": "Folder where other paths start.",
     "config": "Default: eval_config.yaml.",
@@ -76,9 +71,7 @@ def command(
     """
     _, *own = inspect.signature(run).parameters.values()
     record: Any = own.pop(0).annotation if own and is_dataclass(own[0].annotation) else None
-    declared = [] if record is None else [*inspect.signature(record).parameters.values()]
-    # What is no flag has no option.
-    recorded = [p for p in declared if get_origin(p.annotation) is Annotated]
+    recorded = [] if record is None else [*inspect.signature(record).parameters.values()]
 
     def wrapped(context: typer.Context, **flags: Any) -> None:
         before: Place | None = context.obj  # what stood before the subcommand
@@ -181,10 +174,7 @@ def _word(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunFlags:
-    """The flags of ``graphrag eval`` beside those of its place.
-
-    ``round`` makes it a round of a watch: of these questions, without thresholds.
-    """
+    """The flags of ``graphrag eval`` beside those of its place."""
 
     methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
     imdb_key: Annotated[str | None, option("Ask only the questions on this index.")] = None
@@ -207,7 +197,6 @@ class RunFlags:
     otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
     workers: Workers = None
     address: Address = None
-    round: "NextRound | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,42 +282,3 @@ class DraftFlags:
     max_cost: MaxCost = None
     quiet: Quiet = False
     verbose: Verbose = False
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorFlags:
-    """The flags of ``graphrag eval monitor``; ``baseline_runs`` counts the pinned one."""
-
-    every: Annotated[str | None, option("Repeat every 30m, 6h, 1d. Default: one round.")] = None
-    rounds: Annotated[int | None, option("With --every: stop after N rounds.", min=1)] = None
-    sample: Annotated[int | None, option("Ask N questions per round, drawn anew.", min=1)] = None
-    seed: Annotated[int, option("Another number draws other ones.")] = 0
-    baseline: Annotated[str, option("Run id, file, latest or pinned.")] = "pinned"
-    baseline_runs: Annotated[
-        int,
-        option("Runs of the baseline; a new watch makes those beside the pinned one.", min=1),
-    ] = 3
-    alarm: Annotated[Path | None, option("Write an alarm to this file, as JSON.")] = None
-    methods: Annotated[str | None, option("Default: the configuration's.", "--methods", "-m")] = (
-        None
-    )
-    max_cost: MaxCost = None
-    verbose: Verbose = False
-    quiet: Quiet = False
-
-    @property
-    def every_s(self) -> float | None:
-        """The seconds between rounds, such as those of 90s, 30m, 6h, 1d or 2w; UsageError if none.
-
-        None: there is one round.
-        """
-        if self.every is None:
-            return None
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", self.every.strip().lower())
-        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-        if seconds <= 0:
-            raise UsageError(
-                f"--every {self.every}: give a number and a unit (s, m, h, d, w), such as 30m, 6h "
-                "or 1d."
-            )
-        return seconds

@@ -49,7 +49,6 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
         flags.skip_judge,
         flags.max_cost,
         flags.address,
-        None if flags.round is None else flags.round.note.to_dict(),
         telemetry,
     )
     check_success(config, samples, flags.skip_judge)

@@ -10,7 +10,10 @@ from typer.core import TyperCommand, TyperGroup
 from graphrag.eval.cli.terminal import USAGE
 from graphrag.text.console import say
 
-GONE_COMMANDS: Mapping[str, str] = {}
+GONE_COMMANDS: Mapping[str, str] = {
+    "monitor": "run graphrag eval, then graphrag eval compare latest pinned, from cron: exit code "
+    "100 is the alarm",
+}
 """Name of a command -> what to do instead: a clause without a full stop."""
 
 GONE_FLAGS: Mapping[str, str] = {

@@ -157,30 +157,30 @@ class Supervisor:
         """
         config, outcome = description.config, description.outcome
         details, run_id = description.run.details, description.run.run_id
-        is_stored, is_round = description.is_stored, details.origin == "monitor"
-        if is_stored and outcome.was_interrupted and not is_round:
+        is_stored = description.is_stored
+        if is_stored and outcome.was_interrupted:
             self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
             return _explain_stop(outcome, "--resume", is_stored=True)
         report = self.report(description)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            self.show(report, answers=not (is_round or details.skip_judge))
+            self.show(report, answers=not details.skip_judge)
             self.write(report, on_top=details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
-        if is_stored and _name_setup(outcome) and not is_round:
+        if is_stored and _name_setup(outcome):
             self.note(
                 "A setting that a failure above says to change is part of what was evaluated: "
                 f"after changing it, begin a new run with: {again()}"
             )
         if not outcome.is_complete:
             flag = "--retry-errors" if failures else "--resume"
-            return _explain_stop(outcome, flag, is_stored, is_round)
-        if failures and is_stored and not is_round:
+            return _explain_stop(outcome, flag, is_stored)
+        if failures and is_stored:
             self.note(f"Ask again what failed with: {again('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
         if details.skip_judge and is_stored:
             self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
-        if not asks_judge(config, description.samples) and is_stored and not is_round:
+        if not asks_judge(config, description.samples) and is_stored:
             metrics = ("--metrics", ",".join(DEFAULT_METRICS))
             line = eval_line_here("judge", run_id, *metrics)
             self.note(f"Judge these responses with: {line}")
@@ -188,7 +188,7 @@ class Supervisor:
         unscored = any(v.failure is not None for v in verdicts)
         if unscored or any(judgement.failed for _, judgement in outcome.judged):
             return INCOMPLETE
-        if details.skip_judge or is_round:
+        if details.skip_judge:
             return DONE
         return self._check_thresholds(config, report)
 
@@ -201,8 +201,8 @@ class Supervisor:
     def show(self, report: Report, answers: bool = True) -> None:
         """Print the answer of a run and what it rests on, or all its tables.
 
-        A quiet run prints its answer alone, if it has one: ``answers`` is False of the rounds of
-        a watch and of responses that are judged later.
+        A quiet run prints its answer alone, if it has one: ``answers`` is False of responses
+        that are judged later.
         """
         if self.console.quiet:
             answer = answer_run(report.results) if answers else None
@@ -309,13 +309,11 @@ def _name_setup(outcome: RunOutcome) -> bool:
     return any(failure is not None and failure.of_setup for failure in failures)
 
 
-def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool, is_round: bool = False) -> int:
+def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
     interrupted = outcome.was_interrupted
     more = {} if outcome.allow_usd is None else {"--max-cost": f"{outcome.allow_usd:g}"}
     go_on = f"Continue with: {again('--resume' if interrupted else flag, more)}"
-    if is_round:
-        go_on = "The next round asks what is left."
-    elif not is_stored:
+    if not is_stored:
         go_on = "Nothing can be continued, as output.save_intermediate is off."
     n = f"{len(outcome.results)} of {outcome.n_planned}"
     say(f"Stopped after {n}: {outcome.stopped}. {go_on}", stderr=True)

@@ -41,11 +41,8 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
         methods=None if flags.methods is None else split_names(flags.methods),
         workers=flags.workers,
         trials=flags.repeat,
-        thresholds=None if flags.round is None else {},  # of a sample they'd be missed by chance
     )
     samples, warnings = read_questions(config, flags.imdb_key)
-    if flags.round is not None:
-        samples = [sample for sample in samples if sample.id in flags.round.question_ids]
     samples = samples[: flags.limit]
     folders = config.project_folders()
     check_keys(samples, folders)
@@ -53,10 +50,11 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     by_key = {key: folder for key, folder in folders.items() if key in used}
     roots = config.projects(by_key)
     tables = {} if flags.index else config.tables_read(by_key)
-    remedy = "build it with" if flags.round else "add --index, or build it with"
     for key, root in {**by_key, **roots}.items():
         try:
-            lacking = find_unbuilt(root, tables.get(key, ()), remedy=remedy)
+            lacking = find_unbuilt(
+                root, tables.get(key, ()), remedy="add --index, or build it with"
+            )
         except SettingsError as error:
             raise ConfigError(name_index(key, error)) from error
         if lacking is not None:

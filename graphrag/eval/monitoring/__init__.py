@@ -1,4 +1,4 @@
-"""Watching over time: metrics of production code, and rounds of questions against a baseline."""
+"""Keeps metrics that production code records over time."""
 
 import lazy_loader
 

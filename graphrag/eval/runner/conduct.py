@@ -188,7 +188,7 @@ async def prepare_run(
     units = plan_run(samples, config.methods, descriptions, config.trials)
     facts = {key: read_index_facts(header) for key, header in headers.items()}
     details = RunDetails(
-        origin="command" if options.watch is None else "monitor",
+        origin="command",
         n_units=len(units),
         config=config.to_dict(),
         models=tuple(sorted(models)),
@@ -196,7 +196,6 @@ async def prepare_run(
         roomy=tuple(roomy),
         skip_judge=options.skip_judge,
         search_methods=methods.search_methods(),
-        watch=options.watch,
         command=again(),
         indexes=facts,
         index_costs=read_index_costs(headers, facts),

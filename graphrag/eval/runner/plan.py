@@ -185,7 +185,7 @@ class RunOptions:
     """How a run goes, beside its configuration.
 
     ``resume``: whether an earlier run is continued; ``retry_errors``: and what failed in it asked
-    again. ``watch``: what a round of a watch says of itself; None of any other run.
+    again.
     """
 
     resume: bool = False
@@ -193,7 +193,6 @@ class RunOptions:
     skip_judge: bool = False
     max_cost_usd: float | None = None
     address: str | None = None
-    watch: Mapping[str, object] | None = None
     telemetry: "Telemetry | None" = None
 
     @property
@@ -218,7 +217,7 @@ def choose_run(
     resumed and there is none, or it was set up differently; StoreError if the store that holds it
     is damaged.
     """
-    # A round of a watch is never gone on with: the next one takes what it left.
+    # No run of 1.x's monitor goes on: it asked a sample, against a baseline of its own.
     runs = [run for run in store.runs() if run.origin != "monitor"]
     if not options.flags:
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):

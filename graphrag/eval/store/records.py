@@ -142,7 +142,10 @@ def _format_value(values: Mapping[str, object], key: str) -> str:
 
 Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "monitor", "python"]
-"""Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
+"""Who began a run: graphrag eval, its judge or suite, or a program of the user's own.
+
+``monitor``, gone with 2.0.0, is that of kept runs alone.
+"""
 CLAIMS = "claims"
 """The kind of the judgments that hold the claims of a response."""
 DOUBT = "doubt"
@@ -167,7 +170,6 @@ class RunDetails:
     - ``search_methods``: method name -> the search method behind it.
     - ``report``: what a run of suites came to, JSON-ready; None of other runs and of an unfinished
       one.
-    - ``watch``: of a round of a watch: its baseline, pass and number.
     - ``command``: the command line that asks the same again; "" where there was none.
     - ``indexes``: index key -> what its index was built with and how much it holds, for people.
     - ``index_costs``: index key -> what the index that is searched took to build, where known.
@@ -182,7 +184,6 @@ class RunDetails:
     skip_judge: bool = False
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     report: Mapping[str, object] | None = None
-    watch: Mapping[str, object] | None = None
     command: str = ""
     indexes: Mapping[str, IndexFacts] = field(default_factory=dict[str, IndexFacts])
     index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
