@@ -158,6 +158,18 @@ def test_a_collector_that_takes_nothing_costs_a_sentence(status, evaluation, mon
     assert "Traceback" not in result.output
 
 
+def test_a_receiver_of_spans_alone_is_sent_no_events(evaluation, monkeypatch):
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    with running_collector() as running:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{running.url}/v1/traces")
+        result = evaluation.run("--otel", "--methods", "basic")
+    assert result.exit_code == 0
+    assert "reached the collector" not in result.output
+    assert running.named("chat")
+    assert not running.events
+
+
 def test_settings_that_can_not_be_used_are_told_before_anything_is_asked(
     evaluation, server, monkeypatch
 ):

@@ -233,7 +233,6 @@ class ShowFlags:
     export: Annotated[
         Path | None, option("Also write every row to this FILE.csv or FILE.parquet.")
     ] = None
-    mlflow: Annotated[bool, option("Log the run to MLflow.", "--mlflow")] = False
     full: Full = False
     quiet: Quiet = False
 
@@ -251,7 +250,7 @@ class ShowFlags:
     @property
     def writes(self) -> bool:
         """Whether files are asked for beside the run's own."""
-        return self.mlflow or self.to is not None or self.export is not None
+        return self.to is not None or self.export is not None
 
 
 def split_names(text: str) -> list[str]:

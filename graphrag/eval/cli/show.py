@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Quiet, ShowFlags, need_extra, option
+from graphrag.eval.cli.command import Quiet, ShowFlags, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
@@ -41,14 +41,12 @@ def show(
         flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
     if flags.asks and flags.writes:
         raise UsageError(
-            "--question, --failed and --changed print questions and write no file; give --export, "
-            "--mlflow or --to in a command without them."
+            "--question, --failed and --changed print questions and write no file; give --export "
+            "or --to in a command without them."
         )
     if flags.html and (flags.writes or flags.question is not None or flags.failed):
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)
-    if flags.mlflow:
-        need_extra("mlflow", "--mlflow")
     with starting(flags.quiet):
         from graphrag.eval.cli.show_run import show_run, write_page
 

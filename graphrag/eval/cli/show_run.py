@@ -29,7 +29,6 @@ from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import PINNED, EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import (
-    PAGE_FILE,
     SUMMARY_FILE,
     run_folder,
     write_file,
@@ -69,7 +68,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
         if run.setup.is_of_suites:
-            if flags.export or flags.mlflow or flags.asks:
+            if flags.export or flags.asks:
                 raise UsageError(
                     f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
                     "lists its cases, and --to writes its report."
@@ -198,18 +197,10 @@ def _show_tables(
         return None
     report = supervisor.report(description)
     supervisor.show(report, answers=not description.run.details.skip_judge)
-    if flags.export is not None or flags.mlflow:
+    if flags.export is not None:
         rows = tabulate_rows(report.results, report.figures.retrieval)
-        if flags.export is not None:
-            write_file(flags.export, render_rows(rows, flags.export.suffix), "--export")
-            supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
-        if flags.mlflow:
-            from graphrag.eval.report.mlflow_run import log_run
-
-            files = {"rows.csv": render_rows(rows, ".csv"), PAGE_FILE: report.page()}
-            with working(supervisor.notes, "Logging the run to MLflow"):
-                note = log_run(report.results, report.figures, files)
-            supervisor.note(note)
+        write_file(flags.export, render_rows(rows, flags.export.suffix), "--export")
+        supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
     if flags.to is not None:
         write_whole(flags.to, report.files())
         supervisor.name_files(flags.to)

@@ -119,6 +119,8 @@ class Telemetry:
             raise ConfigError(msg) from error
         self._tracer = self._tracers.get_tracer(_NAME)
         self._logger = self._loggers.get_logger(_NAME)
+        if os.environ.get("OTEL_LOGS_EXPORTER", "").strip().lower() == "none":
+            self._logger = NoOpLogger(_NAME)  # MLflow's server takes spans alone
         content = os.environ.get(_ASKS_CONTENT, "").strip().lower()
         self._content_on_spans = content in _ON_SPANS
         self._content_on_events = content in _ON_EVENTS
