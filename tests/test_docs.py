@@ -193,10 +193,6 @@ async def test_the_python_of_the_pages_runs(built, project, project_root, monkey
 
 def test_the_commands_of_the_other_pages_run(built, project, project_root):
     results = project / "eval" / "results"
-    (project / "ratings.csv").write_text("question_id,method,rating\n", encoding="utf-8")
-    ids = [row["id"] for row in json.loads((project / "eval" / "qa_eval.json").read_text("utf-8"))]
-    with (project / "ratings.csv").open("a", encoding="utf-8") as file:
-        file.writelines(f"{each},tog,4\n" for each in ids if each.startswith(KEY))
     n_run = 0
     for name in ("labels", "ci", "numbers"):
         for block in blocks(project_root / "docs" / f"{name}.md", "sh"):

@@ -1,4 +1,4 @@
-"""What users say: ratings from 1 to 5, read from a file."""
+"""Ratings of answers by users, for ``UserSatisfactionEvaluator``."""
 
 from graphrag.eval.annotation.ratings import Rating, read_ratings
 

@@ -94,9 +94,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     first, second = keep_hostile(folder, 2), keep_hostile(folder, 5)
     (folder / "ids").write_text(f"{first} {second}", encoding="utf-8")
-    (folder / "ratings.csv").write_text(
-        f'question_id,method,rating\n"{hostile("q1")}",tog,{TEXT[:9]}\n', encoding="utf-8"
-    )
     return folder
 
 
@@ -118,7 +115,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("compare", "FIRST", "--pin"),
         ("view", "--labels", "FIRST"),
         ("judge", "--labels", "audit_correctness.csv"),
-        ("judge", "--ratings", "ratings.csv"),
         ("suite", hostile("none")),
         ("--methods", hostile("tog")),
         ("validate", "--root", hostile("nowhere")),

@@ -61,7 +61,6 @@ WRONG = {
     ("view", "--root", "nowhere"): "nowhere does not exist; check --root",
     ("view", "--labels", "latest"): "There is no run in",
     ("judge", "--labels", "none.csv"): "none.csv does not exist",
-    ("judge", "--ratings", "none.csv"): "none.csv does not exist",
     ("validate", "--root", "nowhere"): "The project folder nowhere does not exist",
     ("validate", "--root", "bare"): "is not indexed: documents, text_units",
     ("suite", "other"): "There is no suite other",

@@ -1,1 +1,1 @@
-"""What people say: labels and ratings, held against the judge."""
+"""Labels and ratings by people."""

@@ -17,6 +17,8 @@ GONE_COMMANDS: Mapping[str, str] = {
 """Name of a command -> what to do instead: a clause without a full stop."""
 
 GONE_FLAGS: Mapping[str, str] = {
+    "judge --ratings": "put ratings into a column of the dataset: show --full has the scores of "
+    "each value that 20 questions have",
     "show --mlflow": "graphrag eval --otel sends spans, which MLflow's server takes, and "
     "show --export rows.csv writes every row",
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"

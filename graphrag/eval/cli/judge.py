@@ -1,4 +1,4 @@
-"""``graphrag eval judge``: another judge, or what people say of responses beside the judge."""
+"""``graphrag eval judge``: judges a run again, or compares its judge with labels by people."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -27,8 +27,6 @@ from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.console import open_console, say
 from graphrag.text.json_records import whole_json
 
-RATINGS_FILE = "ratings.json"
-
 
 def judge(
     place: Place,
@@ -45,10 +43,6 @@ def judge(
     labels: Annotated[
         Path | None, option("Ask nothing; compare the verdicts with this CSV of labels.")
     ] = None,
-    ratings: Annotated[
-        Path | None,
-        option("Ask nothing; compare with ratings: .csv or .jsonl of question_id, method, rating."),
-    ] = None,
     resume: Resume = False,
     retry_errors: RetryErrors = False,
     max_cost: MaxCost = None,
@@ -59,21 +53,16 @@ def judge(
 ) -> int:
     """Judge a run again, or compare its judge with people.
 
-    Judging again makes a new run and pays for no search. With --labels or --ratings no model is
-    asked: the judge is compared with what people say. Exit codes are those of graphrag eval.
+    Judging again makes a new run and pays for no search. With --labels no model is asked: the
+    judge is compared with what people say. Exit codes are those of graphrag eval.
     """
-    if (file := labels or ratings) is not None:
-        place.store_path()
-        if not file.exists():
-            what = (
-                "the CSV that graphrag eval view --labels wrote" if labels else "a file of ratings"
-            )
-            raise UsageError(f"{file} does not exist; name {what}.")
     if labels is not None:
+        place.store_path()
+        if not labels.exists():
+            msg = f"{labels} does not exist; name the CSV that graphrag eval view --labels wrote."
+            raise UsageError(msg)
         need_extra("audit", "--labels")
         return import_labels(place, labels, quiet)
-    if ratings is not None:
-        return import_ratings(place, ratings, run or "latest", quiet)
     if run is None:
         raise UsageError("Name the run whose responses are to be judged: its id, or latest.")
     run_id = place.find_run(run, quiet=quiet)
@@ -108,27 +97,6 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
         audit = analyse_audit(run, items)
     show(open_console(quiet=quiet), list_audit(audit))
     _write(place, f"audit_{audit.metric}.json", asdict(audit), run.run_id, quiet)
-    return DONE
-
-
-def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = False) -> int:
-    """Join a file of ratings with a run, show and write what they say."""
-    with starting(quiet):
-        from graphrag.eval.annotation.ratings import list_ratings, read_ratings, report_ratings
-        from graphrag.eval.results.runs import read_rows
-
-    ratings, name = read_ratings(file), place.find_run(run, quiet=quiet)
-    with working(open_console(stderr=True, quiet=quiet), "Reading the run"):
-        rows, metadata = read_rows(name, place.store_path())
-    report = report_ratings(ratings, rows, metadata.name, metadata.embedded_models)
-    if not report.answers:
-        first = report.unjoined[0]
-        raise UsageError(
-            f"{file} holds no rating of an answer of {metadata.name}; "
-            f"row {first.rating.place}: {first.reason}."
-        )
-    show(open_console(quiet=quiet), list_ratings(report))
-    _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id, quiet)
     return DONE
 
 
