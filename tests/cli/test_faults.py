@@ -89,7 +89,6 @@ def test_an_index_that_vanishes_costs_its_searches_and_no_others(basic, server, 
             {"methods": [{"name": "wide", "method": "basic", "max_context_tokens": 900}]},
             "max_context_tokens of wide in eval_config.yaml",
         ),
-        ({"budgets": [500, 900]}, "budgets in eval_config.yaml"),
     ],
 )
 def test_a_context_that_is_too_large_names_the_setting_that_bounds_it(

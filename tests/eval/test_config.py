@@ -61,7 +61,7 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
 
 
 def test_sections_made_in_code_mean_what_a_file_would_say():
-    values = {"methods": ["local", "wide", "bm25"], "budgets": [300, 600]}
+    values = {"methods": ["local", "wide", "bm25"]}
     written = EvaluationConfig(
         **values,
         equal_terms={"response_type": "List"},
@@ -76,7 +76,7 @@ def test_sections_made_in_code_mean_what_a_file_would_say():
     )
 
     assert made == written
-    assert made.curves["wide"] == {300: "wide@300", 600: "wide@600"}
+    assert made.variants["wide"].changes == {"top_k_entities": 3}
 
 
 def test_a_missing_file_says_how_to_write_one(tmp_path):

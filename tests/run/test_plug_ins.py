@@ -240,15 +240,9 @@ def test_a_judge_of_pairs_is_seen_wherever_figures_of_pairs_are(evaluation, pack
     assert "Shorter, -1 to 1" in (evaluation.output / "report.html").read_text(encoding="utf-8")
     (run,) = evaluation.runs()
     assert run.setup.root["further"]["duel"]["pairs"] == [["basic", "echo"]]
-    for terms, where in (
-        ({"thresholds": {"duel": 0.5}}, "thresholds"),
-        ({"budgets": [500, 1000]}, "budgets"),
-    ):
-        evaluation.configure(
-            judge={"graded": ["duel"]}, **({"thresholds": {}, "budgets": []} | terms)
-        )
-        refused = evaluation.done(COLUMNS="300", code=2).output
-        assert f"{where}: duel compares pairs of methods" in refused
+    evaluation.configure(judge={"graded": ["duel"]}, thresholds={"duel": 0.5})
+    refused = evaluation.done(COLUMNS="300", code=2).output
+    assert "thresholds: duel compares pairs of methods" in refused
 
 
 def test_a_judge_that_fails_is_named_and_hides_nothing_that_was_paid_for(evaluation, package):

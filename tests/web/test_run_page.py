@@ -359,17 +359,6 @@ def written(folder: Path, *given: Any, **more: Any) -> Path:
     return path
 
 
-def test_a_run_at_budgets_draws_a_curve_a_method(browser, tmp_path):
-    groups = {method: {b: f"{method}@{b}" for b in (500, 1000)} for method in ("tog", "basic")}
-    names = [name for of_method in groups.values() for name in of_method.values()]
-    answers = [answer(n, name, n % 2) for name in names for n in range(8)]
-    results = aggregate_results(answers, METRICS, curves=groups)
-    for tab in opened(browser, written(tmp_path, results)):
-        assert tab.locator("#plot-curve-0 svg").count() == 1
-        assert tab.locator("#plot-scores").count() == 0
-        assert "Scores against tokens" in tab.inner_text("#won")
-
-
 def test_odd_answers_are_found_and_shown_by_their_own_names(browser, tmp_path):
     """An abstention with assertions, unknown cost and context, and one that nobody judged."""
     ruled = RuledAssertion("Ben paid.", "vital", "not_say", "supported", NASTY, is_met=False)

@@ -466,7 +466,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
         )
     judge_calls = sum(figures.judge_calls for figures in most.values()) + n_compared
     console.print(
-        f"Dry run: nothing is sent.\n{_budgets(plan)}"
+        f"Dry run: nothing is sent.\n"
         f"Searches:         {len(plan.units):,}\n"
         f"Search calls:     {calls}\n"
         f"Judge calls:      {judge_calls:,}, retries aside\n"
@@ -524,20 +524,6 @@ def _expected(
     if usd := sum_known(dollars.values()):
         line += f" and ${usd:,.2f}{', comparisons aside' if compared else ''}"
     return f"{line}; an estimate, see below"
-
-
-def _budgets(plan: RunPlan) -> str:
-    config, curves = plan.config, plan.config.curves
-    if not config.budgets:
-        return ""
-    at = {name for of_method in curves.values() for name in of_method.values()}
-    once = [name for name in config.methods if name not in at]
-    n = sum(unit.method in at for unit in plan.units)
-    listed = ", ".join(f"{budget:,}" for budget in config.budgets)
-    return (
-        f"Budgets:          {listed} tokens of context; {', '.join(curves)} at each, "
-        f"{', '.join(once) + ' once; ' if once else ''}{n:,} of the searches are at a budget\n"
-    )
 
 
 def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:

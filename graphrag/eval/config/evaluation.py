@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import yaml
 from pydantic import (
@@ -24,7 +24,6 @@ from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.gone_keys import GoneKeyWarning, take_out_gone
 from graphrag.eval.config.sections import (
     CONTROLS,
-    LEAST_BUDGET,
     DatasetSettings,
     EqualTerms,
     FrozenSection,
@@ -34,10 +33,6 @@ from graphrag.eval.config.sections import (
     OutputSettings,
     SearchMethod,
     Variant,
-    at_budgets,
-    check_pairs,
-    read_budgets,
-    split_name,
 )
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
@@ -81,10 +76,6 @@ class EvaluationConfig(FrozenSection):
     equal_terms: EqualTerms | None = None
     """One form of answer and one context budget for all methods; ``true`` in the file stands for
     the defaults. None: each method keeps its own."""
-    budgets: tuple[Annotated[int, Field(ge=LEAST_BUDGET)], ...] = ()
-    """Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search with
-    such a budget is asked at every one, as a variant ``tog@1000``, and ``methods`` then holds
-    these. Other methods are asked once."""
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
@@ -160,11 +151,7 @@ class EvaluationConfig(FrozenSection):
         settings = _put_graded_aside(settings)
         if isinstance(settings.get("equal_terms"), bool):
             settings["equal_terms"] = {} if settings["equal_terms"] else None
-        settings["budgets"] = budgets = read_budgets(settings.get("budgets"))
-        names = settings.get("methods", DEFAULT_METHODS)
-        if not budgets or not isinstance(names, list | tuple):
-            return settings
-        return at_budgets(settings, cast("Sequence[object]", names), budgets)
+        return settings
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "EvaluationConfig":
@@ -195,9 +182,6 @@ class EvaluationConfig(FrozenSection):
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 yield f"{name} names one twice: {', '.join(chosen)}"
-        if self.budgets and not self.curves:
-            yield f"budgets: none of the methods ({', '.join(self.methods)}) has a context budget"
-        check_pairs(self.budgets, self.judge)
         if self.workers > self.concurrency:
             yield (
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
@@ -273,19 +257,6 @@ class EvaluationConfig(FrozenSection):
         """Whether faithfulness is judged, and claim by claim."""
         return self.judge.faithfulness.by == "claim" and "faithfulness" in self.metrics
 
-    @property
-    def curves(self) -> dict[str, dict[int, str]]:
-        """Method -> budget in tokens -> its name at that budget, as far as ``methods`` has it.
-
-        Empty without ``budgets``; methods that are asked once are left out.
-        """
-        curves: dict[str, dict[int, str]] = {}
-        for name in self.methods:
-            method, budget = split_name(name, self.budgets)
-            if budget is not None:
-                curves.setdefault(method, {})[budget] = name
-        return curves
-
     def budget_setting(self, name: str, method: str) -> str | None:
         """Return what bounds the context of a search that is asked by this name.
 
@@ -296,8 +267,6 @@ class EvaluationConfig(FrozenSection):
             return None
         if self.equal_terms is not None and self.equal_terms.max_context_tokens is not None:
             setting = f"equal_terms.{BUDGET}"
-        elif split_name(name, self.budgets)[1] is not None:
-            setting = "budgets"
         elif variant is not None and BUDGET in variant.changes:
             setting = f"{BUDGET} of {name}"
         else:

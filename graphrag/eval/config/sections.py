@@ -1,4 +1,4 @@
-"""The sections of eval_config.yaml, and the context budgets that searches are asked at."""
+"""The sections of eval_config.yaml."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    TypeAdapter,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -20,7 +18,7 @@ from pydantic import (
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
-from graphrag.query.methods import BUDGET, SearchMethod, has_budget
+from graphrag.query.methods import SearchMethod
 from graphrag.text.bounds import is_below
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
@@ -296,7 +294,7 @@ class EqualTerms(FrozenSection):
     """Form of the answer, free text."""
     max_context_tokens: int | None = Field(default=8000, ge=100)
     """Budget, in the model's tokens, of the context that an answer is written from; None: each
-    search keeps its own, or has those of ``budgets``."""
+    search keeps its own."""
 
 
 class MeasuresSettings(FrozenSection):
@@ -321,86 +319,3 @@ class MeasuresSettings(FrozenSection):
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
     """Reported as met or missed, with no effect on the exit code. Your list replaces the default
     one; an empty one holds a run to nothing."""
-
-
-LEAST_BUDGET = 200
-"""Tokens; the smallest budget that Think-on-Graph takes."""
-_BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
-
-
-def read_budgets(value: object) -> tuple[int, ...]:
-    """Return budgets in tokens, ascending; none of None and of an empty list.
-
-    A ValueError unless they are two whole numbers or more, each >= 200 and none twice.
-    """
-    try:
-        budgets = sorted(_BUDGETS.validate_python([] if value is None else value))
-    except ValidationError as error:
-        raise ValueError(
-            "budgets is a list of numbers of tokens, whole and each at least "
-            f"{LEAST_BUDGET}, such as 1000,2000,4000; not {error.errors()[0]['input']!r}"
-        ) from error
-    if len(set(budgets)) != len(budgets):
-        raise ValueError(f"budgets names one twice: {', '.join(map(str, budgets))}")
-    if len(budgets) == 1:
-        raise ValueError(
-            "budgets needs two numbers of tokens or more for a curve; one budget for all searches "
-            f"is equal_terms.{BUDGET}"
-        )
-    return tuple(budgets)
-
-
-def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
-    """Refuse (ValueError) pairs of methods that are each asked at several budgets."""
-    if budgets and judge.pairwise:
-        raise ValueError(
-            "judge.pairwise would hold every method at every budget against each other; leave it "
-            "or budgets out"
-        )
-
-
-def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
-    """Return a method and the budget that it is asked at; None of one that has none."""
-    method, _, budget = name.rpartition("@")
-    if method and budget.isascii() and budget.isdecimal() and int(budget) in budgets:
-        return method, int(budget)
-    return name, None
-
-
-def at_budgets(
-    values: Mapping[str, object], methods: Sequence[object], budgets: Sequence[int]
-) -> dict[str, object]:
-    """Return settings with every search at every budget, as variants, method by method.
-
-    Controls, functions, and searches without a context budget stay as they are; so do names that
-    were made here before. A ValueError if a variant or the equal terms set a budget of their own.
-    """
-    terms: object = values.get("equal_terms")
-    if isinstance(terms, Mapping):
-        terms = cast("Mapping[str, object]", terms)
-        if terms.get(BUDGET) is not None:
-            msg = f"budgets and equal_terms.{BUDGET} both set the context budget; leave one out"
-            raise ValueError(msg)
-        terms = {**terms, BUDGET: None}
-    variants: object = values.get("variants") or {}
-    if not isinstance(variants, Mapping):
-        return {**values, "equal_terms": terms}
-    entries = cast("Mapping[str, object]", variants)
-    names: list[object] = []
-    made = dict(entries)
-    for name in methods:
-        # What is no name is refused where names are looked at.
-        variant = entries.get(name, {"method": name}) if isinstance(name, str) else None
-        settings = cast("Mapping[str, object]", variant if isinstance(variant, Mapping) else {})
-        is_made = name in entries and split_name(str(name), budgets)[1] is not None
-        if is_made or not has_budget(str(settings.get("method"))):
-            names.append(name)
-            continue
-        if BUDGET in settings:
-            raise ValueError(
-                f"variants.{name} sets {BUDGET} of its own, and budgets sets it too; leave it out"
-            )
-        at = {f"{name}@{budget}": {**settings, BUDGET: budget} for budget in budgets}
-        names += at
-        made |= at
-    return {**values, "equal_terms": terms, "methods": names, "variants": made}

@@ -7,8 +7,7 @@ from math import ceil, floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag.eval.report.cells import percent, round_up, span
-from graphrag.eval.report.curves import name_figure
+from graphrag.eval.report.cells import round_up, span
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
@@ -23,7 +22,6 @@ from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison
-    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.kinds import Group
 
@@ -86,12 +84,9 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
 
     A method is recommended when it is shown to be better than every other, or when of those not
     shown to be worse it needs least of an index, then costs least, and is shown to lose less than
-    the equivalence margin to each of them, however the missing verdicts fell. Of a run at several
-    context budgets it is by the areas under the curves, without a metric too.
+    the equivalence margin to each of them, however the missing verdicts fell.
     """
-    analysis, curves, label = results.analysis, results.curves, label_results(results) or ""
-    if curves is not None and curves.primary is not None:
-        return replace(_answer_curves(results, curves, curves.primary), label=label)
+    analysis, label = results.analysis, label_results(results) or ""
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
     return replace(_Basis(results, analysis).answer(), label=label)
@@ -500,43 +495,6 @@ def _see_why(results: "EvaluationResults", method: str) -> tuple[str, str]:
 def _command(results: "EvaluationResults", command: str, *flags: str) -> str:
     run_id = results.metadata.get("run_id")
     return eval_line_here(command, run_id, *flags) if run_id else ""
-
-
-def _answer_curves(results: "EvaluationResults", curves: "BudgetCurves", figure: str) -> Answer:
-    """Return which method's area is shown to be the largest on the primary figure."""
-    answer = _compare_areas(curves, figure)
-    dead, of_dead = _list_dead(results, [point.name for c in curves.curves for point in c.points])
-    next_, command = _see_why(results, dead[0]) if dead else ("", "")
-    return replace(answer, lead=f"{of_dead}{answer.lead}".rstrip(), next=next_, command=command)
-
-
-def _compare_areas(curves: "BudgetCurves", figure: str) -> Answer:
-    areas = {c.method: c.areas[figure] for c in curves.curves if figure in c.areas}
-    over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens"
-    how = (
-        f"By the area under {name_figure(figure)} {over} of context. WINNER: it is shown to be "
-        "larger than that of every other method. p is corrected by Holm.",
-    )
-    if not any(area.n for area in areas.values()):
-        return Answer("", "No answer: no method has a score at every budget.", how=how)
-    ranked = sorted(areas, key=lambda m: (m != curves.winner, -(areas[m].mean or 0)))
-    cells = join_names([f"{m} {percent(areas[m])}" for m in ranked], _MOST, ", ")
-    score = f"Area under {name_figure(figure)} in %, {over}: {cells}."
-    if len(areas) == 1:
-        return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
-    if curves.winner is None:
-        return Answer("TOO FEW", f"Undecided between {join_names(ranked)}.", score, how=how)
-    leads: list[tuple[float, float, str]] = []  # limits, each alone, and over whom
-    for pair in curves.differences:
-        low, high = pair.result.low, pair.result.high
-        if pair.figure == figure and low is not None and high is not None:
-            leads += [(low, high, pair.b)] * (pair.a == curves.winner)
-            leads += [(-high, -low, pair.a)] * (pair.b == curves.winner)
-    lead = ""
-    if leads:
-        low, high, nearest = min(leads, key=lambda lead: lead[0])
-        lead = f"Lead over {nearest}: {_limits(100 * low, 100 * high)} points."
-    return Answer("WINNER", f"Use {curves.winner}.", score, lead, how=how)
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:

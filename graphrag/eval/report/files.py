@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from graphrag.query.usage import Usage
 
-CURVES_FILE = "budget_curves.md"
-_NAMES = (CURVES_FILE, PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
+_NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 SUFFIXES = (".csv", ".parquet")
 _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 
@@ -64,8 +63,8 @@ def read_top(output_dir: Path) -> Mapping[str, Any] | None:
 def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
     """Have the files beside eval.db show a run, and say of another's where they are kept.
 
-    ``own`` is the run's folder, which has files of these names. Runs of other methods, or at no
-    budgets, write files of other names, which would seem to be this run's: they are removed.
+    ``own`` is the run's folder, which has files of these names. Runs of other methods
+    write files of other names, which would seem to be this run's: they are removed.
     StoreError if it can't be done.
     """
     top = read_top(output_dir)
@@ -76,8 +75,8 @@ def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
     if top is None or kept is None:
         return ""
     try:
-        for path in (*kept.glob("evaluation*.json"), kept / CURVES_FILE):
-            if path.exists() and path.name not in names:
+        for path in kept.glob("evaluation*.json"):
+            if path.name not in names:
                 (output_dir / path.name).unlink(missing_ok=True)
     except OSError as error:
         msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."

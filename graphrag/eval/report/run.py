@@ -1,4 +1,4 @@
-"""A run as lines and tables: in brief, in full, what is said beside the tables, its curves."""
+"""A run as lines and tables: in brief, in full, what is said beside the tables."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,8 @@ from graphrag.eval.report.cells import (
     points,
     span,
 )
-from graphrag.eval.report.curves import areas_table, curves_table, describe_lost_areas
 from graphrag.eval.report.run_tables import label_results
-from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
+from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.query.model_facts import is_offline
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
@@ -31,7 +30,6 @@ from graphrag.text.phrases import counted, join_names
 if TYPE_CHECKING:
     from graphrag.eval.records.answers import QueryResult
     from graphrag.eval.results.analysis import Analysis
-    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.results.terms import Payoff
@@ -40,12 +38,9 @@ if TYPE_CHECKING:
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 _MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all
 _MOST_DOUBTS = 5  # rows that are named; the files have all
-_BRIEF = (
-    "doubts answer curves lost_areas score scores taken gold costs room failed abstentions "
-    "oddities notes"
-)
+_BRIEF = "doubts answer score scores taken gold costs room failed abstentions oddities notes"
 _FULL = (
-    "doubts answer curves areas lost_areas score how gold metrics spent documents kinds together "
+    "doubts answer score how gold metrics spent documents kinds together "
     "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
     "firsts measures scores loss criteria index_cost index_notes payoffs notes"
 )
@@ -85,7 +80,7 @@ def make_sections(
     ``figures``: what is known beyond the verdicts; ``notes`` say what else failed. ValueError if
     the results hold no analysis.
     """
-    analysis, answer, curves = analysis_of(results), answer_run(results), results.curves
+    analysis, answer = analysis_of(results), answer_run(results)
     label = label_results(results) if answer is None else None
     spent, repeats = run_tables.spent_table(results), results.repeats
     own: dict[str, list[Part]] = {
@@ -120,12 +115,6 @@ def make_sections(
         sections["comparisons"] = _lines(describe_comparisons(analysis))
     if results.repeats is not None:
         sections["repeats"] = [run_tables.repeats_table(results.repeats)]
-    if curves is not None:
-        sections.update(
-            curves=[curves_table(curves)],
-            areas=[areas_table(curves)],
-            lost_areas=_lines(describe_lost_areas(curves)),
-        )
     if figures is not None:
         totals, by_document = run_tables.split_loss(figures)
         sections.update(
@@ -166,26 +155,6 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     if results.analysis is None:
         raise ValueError("these results hold no analysis; make them with aggregate_results")
     return results.analysis
-
-
-def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
-    """Return the curves as Markdown, for a pull request or notes: answer, table, differences."""
-    answer, table = answer_run(results), curves_table(curves)
-    warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
-    lines = [
-        f"### Scores against tokens: run {escape(str(results.metadata.get('run_id', '')))}",
-        "",
-        *((escape(line.text) for line in list_lines(answer)) if answer is not None else ()),
-        "",
-        *markdown_table(table),
-        "",
-        table.note,
-        "",
-        *markdown_table(areas_table(curves)),
-        "",
-        *(f"- {escape(line)}" for line in (*describe_lost_areas(curves), *warnings)),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def kinds_table(results: "EvaluationResults") -> Table:

@@ -209,8 +209,7 @@ class Analysis:
 
     ``outcomes``: method -> metric -> Outcomes, with intervals of estimand A (new questions on these
     documents), stratified by document; ``outcomes_by_document``: document -> the same.
-    ``comparisons``: every pair of methods on every metric, the primary one first; none of a run at
-    several context budgets, whose methods are compared by the areas under their curves.
+    ``comparisons``: every pair of methods on every metric, the primary one first.
     ``corrected_means``: metric that people labeled -> method -> its mean as the labels correct it.
     """
 
@@ -245,10 +244,7 @@ class Analysis:
 
     @property
     def best(self) -> Best:
-        """What the comparisons on the primary metric leave over.
-
-        Of a run at several context budgets ``BudgetCurves.best`` says it.
-        """
+        """What the comparisons on the primary metric leave over."""
         means = {method: score.mean for method, score in self.scores.items()}
         return find_best(means, [pair.ordered for pair in self.comparisons if pair.in_family])
 
@@ -271,14 +267,13 @@ def analyse(
     metrics: Sequence[str],
     planned: Planned | None = None,
     margin: float = EQUIVALENCE_MARGIN,
-    is_compared: bool = True,
 ) -> Analysis:
     """Compute every figure of a run from one row a question, method and trial.
 
     ``methods``, ``metrics``: in the order in which they are reported; the first metric is the
     primary one. On a metric that is not among them failed searches alone are no mean. ``planned``:
     by default the searches that the rows hold of any method. ``margin``: within which methods are
-    equivalent, in (0, 1). ``is_compared``: whether the methods are compared pair by pair.
+    equivalent, in (0, 1).
 
     ValueError if a row was not planned.
     """
@@ -311,7 +306,7 @@ def analyse(
             }
             for document, here in on_document.items()
         },
-        comparisons=_compare_methods(by_method, planned, metrics, margin) if is_compared else [],
+        comparisons=_compare_methods(by_method, planned, metrics, margin),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 

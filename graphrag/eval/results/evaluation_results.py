@@ -25,7 +25,6 @@ from graphrag.eval.records.answers import (
 from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
 from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
-from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.kinds import Grouping
 from graphrag.eval.results.rows import Row, Section, rows_of, state_of
 from graphrag.eval.results.terms import Terms
@@ -121,9 +120,8 @@ class EvaluationResults:
     metric n_scored, n_unscored, n_not_judged.
 
     ``analysis``: None when the results were not put together by :func:`aggregate_results`,
-    ``repeats`` when nothing was repeated. ``curves``: of a run at several context budgets.
-    ``kinds``: by columns of the dataset.
-    ``terms``: what methods were given and need.
+    ``repeats`` when nothing was repeated. ``kinds``: by columns of the dataset. ``terms``: what
+    methods were given and need.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store, and ``read_calls``
     their calls. ``command``: that began the run; ``roomy``: warnings of contexts that hold most of
@@ -139,7 +137,6 @@ class EvaluationResults:
     counts: dict[str, Section] = field(default_factory=dict[str, Section])
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
-    curves: BudgetCurves | None = field(default=None, repr=False)
     kinds: Sequence[Grouping] = field(default=(), repr=False)
     terms: Terms = field(default_factory=Terms, repr=False)
     figures: Section = field(default_factory=Section, repr=False)
@@ -174,7 +171,6 @@ class EvaluationResults:
             values |= {"counts": self.counts, **self.analysis.to_dict()}
             values["repeats"] = to_jsonable_python(self.repeats)
             values["by_kind"] = {grouping.column: grouping.to_dict() for grouping in self.kinds}
-            values |= {} if self.curves is None else self.curves.sections()
         return {**values, **self.figures}
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -241,7 +237,6 @@ def aggregate_results(
     metrics: Sequence[str] = DEFAULT_METRICS,
     planned: Mapping[str, Mapping[str, int]] | None = None,
     equivalence_margin: float = EQUIVALENCE_MARGIN,
-    curves: Mapping[str, Mapping[int, str]] | None = None,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
@@ -258,9 +253,6 @@ def aggregate_results(
         result for.
     equivalence_margin : float
         The difference of two means, in (0, 1), below which methods count as equivalent.
-    curves : dict, optional
-        Method -> context budget -> its name there, ``EvaluationConfig.curves`` of a run at several
-        budgets: methods are then compared by the areas under their curves alone.
 
     Raises
     ------
@@ -286,7 +278,7 @@ def aggregate_results(
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     costs = [cost_of_searches(results), cost_of_verdicts(results)]
     rows = rows_of(results)
-    analysis = analyse(rows, methods, metrics, planned, equivalence_margin, is_compared=not curves)
+    analysis = analyse(rows, methods, metrics, planned, equivalence_margin)
     return EvaluationResults(
         metadata={
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -308,7 +300,6 @@ def aggregate_results(
         counts={m: _counts(outcomes, of_method[m]) for m, outcomes in analysis.outcomes.items()},
         analysis=analysis,
         repeats=analyse_repeats(results, rows, methods, metrics),
-        curves=draw_curves(curves or {}, results, metrics),
         rows=rows,
     )
 

@@ -26,7 +26,6 @@ from graphrag.eval.metrics.measures import (
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.records.answers import QueryResult, ReadWhole
-from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.rows import NOT_KEPT, Section
 from graphrag.eval.results.terms import Payoff, compute_payoffs
@@ -71,9 +70,9 @@ class Figures:
     under "a vs b". ``usage``: what the further judges cost.
     ``retrieval``: retrieval_results.json but for what was retrieved, see
     :func:`retrieval_pieces`. ``evaluations``: by method.
-    ``curves``: of a run at several context budgets; no section of these, as is
-    ``traced``: the measures and stages of each first answer. ``index_costs``: index key -> what
-    it took to build, None where that is not known; ``payoffs``: see ``compute_payoffs``.
+    ``traced``: the measures and stages of each first answer, no section of these.
+    ``index_costs``: index key -> what it took to build, None where that is not known; ``payoffs``:
+    see ``compute_payoffs``.
     """
 
     measures: dict[str, MethodMeasures]
@@ -83,7 +82,6 @@ class Figures:
     usage: Usage
     retrieval: Section
     evaluations: dict[str, Section]
-    curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
     payoffs: Sequence[Payoff] = ()
@@ -197,9 +195,6 @@ def compute_figures(
             metadata,
         ),
         evaluations=evaluations,
-        curves=draw_curves(
-            config.curves, results.results, config.metrics if is_judged else (), measured
-        ),
         traced=list(zip(measured, records, strict=True)),
         index_costs=results.terms.index_costs,
         payoffs=compute_payoffs(results.rows, results.terms),

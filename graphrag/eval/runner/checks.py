@@ -324,9 +324,7 @@ async def list_warnings(
         warnings += list_judge_warnings(judge, answering)
         warnings += list_judge_limit_warnings(config, judge, methods, headers)
     warnings += _list_sample_warnings(config, samples)
-    if config.budgets:
-        warnings += _list_unbudgeted(config, methods)
-    elif config.equal_terms is not None and headers:
+    if config.equal_terms is not None and headers:
         first = next(iter(headers.values()))
         warnings += [
             f"equal terms give {name} the form of the answer alone: it has no context budget"
@@ -361,19 +359,6 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
             f"{n - unanswerable} there"
         )
     return warnings
-
-
-def _list_unbudgeted(config: EvaluationConfig, methods: MethodSet) -> list[str]:
-    """Name the searches of a run at several budgets that have none, and are asked once."""
-    on_curves = {name for of_method in config.curves.values() for name in of_method.values()}
-    names = [name for name in methods.search_methods() if name not in on_curves]
-    if not names:
-        return []
-    verb = ("has", "is") if len(names) == 1 else ("have", "are")
-    return [
-        f"{join_names(names)} {verb[0]} no context budget and {verb[1]} asked once: a point among "
-        "the curves, without an area"
-    ]
 
 
 class _Room(NamedTuple):

@@ -11,13 +11,7 @@ from typing import Any, Protocol
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.config.sections import (
-    DEFAULT_CRITERIA,
-    Variant,
-    check_pairs,
-    read_budgets,
-    split_name,
-)
+from graphrag.eval.config.sections import DEFAULT_CRITERIA, Variant
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.metrics.further import SCORERS
@@ -175,11 +169,6 @@ async def prepare_run(
         warnings += tuple(list_vector_warnings(built))
     for warning in warnings:
         listener.warn(warning)
-    if config.equal_terms is not None and config.budgets:
-        listener.note(
-            "Equal terms give the form of the answer alone: the context budgets are those of "
-            "budgets."
-        )
     if not asks_judge(config, samples):
         listener.note("No judge is asked: only what needs none is measured.")
     announced = announce_embedded(models)
@@ -339,25 +328,16 @@ def _find_origin(store: EvaluationStore, name: str) -> Run:
 
 
 def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
-    """Return the configuration with the methods and context budgets that a run was asked at."""
+    """Return the configuration with the methods of a run, and the searches behind their names."""
     stored: Mapping[str, Any] = origin.details.config
-    budgets = read_budgets(stored.get("budgets"))
-    added = {
+    methods = list(origin.setup.methods)
+    searched = {
         name: Variant(**settings)
         for name, settings in stored.get("variants", {}).items()
-        if split_name(name, budgets)[1] is not None
+        if name in methods and settings.get("method") is not None
     }
-    terms = config.equal_terms
-    if budgets and terms is not None:  # the budgets stood in place of theirs
-        terms = terms.model_copy(update={"max_context_tokens": None})
-    try:
-        check_pairs(budgets, config.judge)
-    except ValueError as error:
-        msg = f"Run {origin.run_id} is at several context budgets: {error}"
-        raise ConfigError(as_sentence(msg)) from error
-    variants, methods = {**config.variants, **added}, list(origin.setup.methods)
-    changes = {"methods": methods, "budgets": budgets, "variants": variants, "equal_terms": terms}
-    return config.model_copy(update=changes)
+    variants = {**config.variants, **searched}
+    return config.model_copy(update={"methods": methods, "variants": variants})
 
 
 def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:
@@ -372,9 +352,9 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
         scorer = SCORERS.find(name)
         if scorer is None:
             raise ConfigError(f"judge.graded: no installed package brings {name}; leave it out.")
-        if scorer.of_pairs and (config.budgets or name in config.thresholds):
-            where = "budgets" if config.budgets else "thresholds"
-            raise ConfigError(f"{where}: {name} compares pairs of methods; leave one of them out.")
+        if scorer.of_pairs and name in config.thresholds:
+            msg = f"thresholds: {name} compares pairs of methods; leave one of them out."
+            raise ConfigError(msg)
     names = [
         *forms,
         *METRICS,

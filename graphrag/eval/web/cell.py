@@ -24,8 +24,8 @@ _COLOURS = (
     "svg { --text: #727a89; --line: rgba(128, 128, 128, 0.35); --back: none; --m0: #0e7adb; "
     "--m1: #ce530d; --m2: #208b54; --m3: #cb3eb0; --m4: #937600; --m5: #727a88; }\n"
 )
-_TABLES = ("score", "curves")
-_FURTHER = ("metrics", "pairs", "areas", "spent")
+_TABLES = ("score",)
+_FURTHER = ("metrics", "pairs", "spent")
 
 
 def render_cell(results: "EvaluationResults") -> str:
@@ -47,10 +47,9 @@ def render_cell(results: "EvaluationResults") -> str:
         return render("cell.html.j2", answer=[], label=label, plots=[], tables=[plain], further=[])
     style = _COLOURS + read("drawing.css")
     plots: list[tuple[str, str, str]] = []
-    for name, plot in plot_run(results, analysis).items():
-        if name == "scores" or results.curves is not None:
-            data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
-            plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
+    if (plot := plot_run(results, analysis).get("scores")) is not None:
+        data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
+        plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
     sections, answer = make_sections(results), answer_run(results)
     tables, further = (
         [part for name in names for part in sections[name] if isinstance(part, Table) and part.rows]

@@ -7,7 +7,7 @@ drawing itself brings. Shapes differ, so that a drawing can be read in gray.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor, log2, log10
+from math import ceil, floor, log10
 
 from markupsafe import Markup
 
@@ -69,7 +69,6 @@ class Axis:
     title: str = ""
     limits: tuple[float, float] | None = None
     ticks: Sequence[tuple[float, str]] = ()
-    is_log2: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +163,14 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
     """Return what gives a value its share of an axis, and the ticks."""
     low, high = axis.limits or (min(values), max(values))
     ticks = list(axis.ticks)
-    if axis.is_log2:
-        low, high = log2(low), log2(high)
-        steps = [2.0**n for n in range(ceil(low - 0.01), floor(high + 0.01) + 1)]
-        ticks = [(step, f"{step:,.0f}") for step in steps] or [(2**low, f"{2**low:,.0f}")]
-    elif not ticks:
+    if not ticks:
         steps = round_steps(low, high)
         low, high = steps[0], steps[-1]
         ticks = [(step, plain_amount(step)) for step in steps]
     width = high - low
 
     def place(value: float) -> float:
-        return ((log2(value) if axis.is_log2 else value) - low) / width if width else 0.5
+        return (value - low) / width if width else 0.5
 
     return place, ticks
 

@@ -6,11 +6,9 @@ from functools import partial
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
-from graphrag.eval.report.curves import name_figure
 from graphrag.eval.report.price import N_PRICED, Prices
 from graphrag.eval.report.run_tables import by_score
 from graphrag.eval.results.analysis import Analysis, usable_methods
-from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.stats.intervals import Estimate
@@ -26,13 +24,7 @@ _short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
-    """Return name -> each plot that there is something to draw for.
-
-    Of a run at several context budgets that is a curve a method: there are not colors enough to
-    tell every method at every budget.
-    """
-    if results.curves is not None:
-        return _plot_curves(results.curves)
+    """Return name -> each plot that there is something to draw for."""
     medians = {m: figures.latency_median.value for m, figures in analysis.efficiency.items()}
     prices, note = Prices(results, analysis), "Better is up and to the left."
     if prices.budgets:
@@ -189,32 +181,3 @@ def _plot_indexes(prices: Prices, terms: Terms, analysis: Analysis) -> Drawing |
         height=230,
         note=note,
     )
-
-
-def _plot_curves(curves: BudgetCurves) -> dict[str, Drawing]:
-    """Return a plot of each figure that has two points or more: a curve a method."""
-    plots: dict[str, Drawing] = {}
-    for n, figure in enumerate(curves.figures):
-        series: list[Series] = []
-        for style, curve in enumerate(curves.curves):
-            # By budget: a smaller one may take more tokens, in more calls.
-            ordered = sorted(curve.points, key=lambda point: point.budget or 0)
-            points: list[Point] = []
-            for point in ordered:
-                score, tokens = point.scores[figure], point.prompt_tokens.mean
-                if score.mean is not None and tokens:
-                    budget = "once" if point.budget is None else f"{point.budget:,}"
-                    points.append(_point(score, f"{curve.method}, {budget}", tokens, budget))
-            if points:
-                series.append(Series(curve.method, style, points, is_joined=True))
-        if sum(len(entry.points) for entry in series) > 1:
-            name = name_figure(figure)
-            plots[f"curve-{n}"] = Drawing(
-                f"{name} in % against prompt tokens, each with its own 95 % interval",
-                f"{name} against prompt tokens: a curve a method, a point a budget",
-                series,
-                Axis("prompt tokens a question, measured (log2 scale)", is_log2=True),
-                Axis("", (0, 100), [(tick, str(tick)) for tick in range(0, 101, 25)]),
-                height=230,
-            )
-    return plots

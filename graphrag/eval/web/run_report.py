@@ -11,8 +11,7 @@ from tempfile import TemporaryFile
 
 from graphrag.eval.dataset.samples import Sample, count_gold
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.files import CURVES_FILE
-from graphrag.eval.report.run import analysis_of, make_sections, render_curves
+from graphrag.eval.report.run import analysis_of, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import (
@@ -75,13 +74,11 @@ class Report:
         results, figures = self.results, self.figures
         names, answer = evaluation_names(list(figures.evaluations)), answer_run(results)
         section = {"answer": None if answer is None else answer.to_dict()}
-        curves = results.curves
         return {
             **{names[method]: whole_json(report) for method, report in figures.evaluations.items()},
             SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
             DETAILED_FILE: results.detailed_pieces(),
             REPORT_FILE: retrieval_pieces(figures.retrieval, results.results, results.read_whole),
-            **({} if curves is None else {CURVES_FILE: render_curves(results, curves)}),
             PAGE_FILE: self.page(),
         }
 
@@ -117,7 +114,7 @@ def make_report(description: RunDescription) -> Report:
         judged,
         is_judged=not description.run.details.skip_judge,
     )
-    results = replace(results, figures=figures.to_dict(), curves=figures.curves)
+    results = replace(results, figures=figures.to_dict())
     failed = [judgement for _, judgement in judged if judgement.failed]
     kinds = Counter(judgement.kind for judgement in failed if not judgement.cause)
     causes = Counter(judgement.cause for judgement in failed if judgement.cause)
@@ -147,14 +144,11 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
         details.search_methods,
         {key: details.index_costs.get(key) for key in run.setup.searched()},
     )
-    if config.curves:  # every method has every budget
-        terms = replace(terms, budgets={})
     results = aggregate_results(
         outcome.results,
         config.metrics,
         planned if samples else None,
         config.equivalence_margin,
-        config.curves,
     ).on_terms(terms)
     if results.analysis is not None and outcome.results:
         rows = results.rows
@@ -162,7 +156,7 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
         labels = read_labels(config.output_folder, run.run_id, first)
         analysis = correct_comparisons(results.analysis, labels)
         kinds = ()
-        if config.metrics and not config.curves:
+        if config.metrics:
             kinds = group_questions(rows, by_method, config.metrics[0])
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
