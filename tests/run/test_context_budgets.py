@@ -1,4 +1,4 @@
-"""Methods at several context budgets are variants; so are those of runs that 1.1.0 asked at some."""
+"""Methods at several context budgets: variants, as those are that 1.1.0 made of ``budgets``."""
 
 import json
 import sqlite3

@@ -3,17 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
-from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
-from graphrag.eval.results.terms import (
-    UNITS,
-    Payoff,
-    Unit,
-    costs_by_method,
-    hold_in_units,
-    index_cost,
-)
+from graphrag.eval.results.runs import Indexes, RunMetadata
 from graphrag.eval.stats.gates import Reason
-from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup, list_differences
 
 MetricKey: TypeAlias = tuple[str, str]
@@ -179,31 +170,3 @@ def judge_changes(changed: Sequence[str], accepts: bool) -> tuple[Reason | None,
         (names,),
     )
     return why, None
-
-
-def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tuple[Payoff, ...]:
-    """Return after how many questions the more expensive of two runs' indexes pays, by method.
-
-    Nothing where both searched the same indexes; not known where they are not of the same texts.
-    """
-    sides = new.metadata, baseline.metadata
-    texts = [{k: cost.documents for k, cost in side.index_costs.items()} for side in sides]
-    is_same = texts[0] == texts[1] and None not in texts[0].values()
-    ours, theirs = (side.index_costs if is_same else dict[str, IndexCost]() for side in sides)
-    costs = [{u: costs_by_method(side.rows, u) for u in UNITS} for side in (new, baseline)]
-
-    def cost_of(side: int, name: str, search: str, unit: Unit) -> float | None:
-        keys = sides[side].setup.searched([name])
-        by_index = (ours, theirs)[side]
-        return index_cost(search, {index: by_index.get(index) for index in keys if by_index}, unit)
-
-    payoffs = (
-        hold_in_units(
-            (f"{name} of the new run", f"{name} of the baseline"),
-            {u: (cost_of(0, name, search, u), cost_of(1, name, search, u)) for u in UNITS},
-            {u: (costs[0][u][name], costs[1][u][name]) for u in UNITS},
-        )
-        for name, search in sides[0].search_methods.items()
-        if name in methods and changed_indexes(*sides, name, [""])
-    )
-    return tuple(payoff for payoff in payoffs if payoff is not None)

@@ -11,7 +11,6 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.compare.changes import (
     MetricKey,
     changed_indexes,
-    index_payoffs,
     judge_changes,
     list_setup_changes,
 )
@@ -26,7 +25,6 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score, owes_nothing
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
-from graphrag.eval.results.terms import Payoff
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
@@ -140,8 +138,7 @@ class RunComparison:
     """Two runs compared; every surface shows what stands here.
 
     ``items`` is empty only where amounts alone are compared; ``warnings``: what makes the
-    comparison weaker than it looks; ``figures``: the amounts that are held against a threshold;
-    ``payoffs``: after how many questions the more expensive index pays.
+    comparison weaker than it looks; ``figures``: the amounts that are held against a threshold.
     """
 
     new: RunMetadata
@@ -149,7 +146,6 @@ class RunComparison:
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
-    payoffs: tuple[Payoff, ...] = ()
 
     @property
     def flips(self) -> list[QuestionChange]:
@@ -299,7 +295,6 @@ def compare_runs(
             for key, case in (amounts or {}).items()
             if key[0] in chosen
         ),
-        index_payoffs(new, baseline, chosen),
     )
 
 

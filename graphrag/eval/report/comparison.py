@@ -16,7 +16,6 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import EACH_ALONE, money, p_value, plain_amount, share
 from graphrag.eval.report.price import tell_budget
-from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, Value
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.results.terms import read_terms
@@ -163,7 +162,6 @@ def list_comparison(
         parts += (Line(f"{i.method}, {i.metric}: {i.verdict}") for i in comparison.items)
         parts += map(Line, describe_tests([item.difference for item in comparison.items]))
     parts += map(Line, list_weaknesses(comparison))
-    parts += map(Line, describe_payoffs(comparison.payoffs))
     parts += map(Line, list_flips(comparison, full))
     look = look_line(comparison)
     if look and look != answer.command:
@@ -354,7 +352,6 @@ def render_json(comparison: RunComparison) -> str:
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
         "items": [_list_values(item) for item in comparison.items],
         "figures": [asdict(change) for change in comparison.figures],
-        "break_even": [payoff.to_dict() for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
     return whole_json(values)

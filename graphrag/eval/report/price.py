@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.cells import money, round_up
+from graphrag.eval.report.cells import money
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.terms import UNITS, Unit, cost_of, costs_by_method, payoff_of
+from graphrag.eval.results.terms import UNITS, Unit, cost_of, costs_by_method
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names
@@ -183,7 +183,7 @@ class Prices:
         return text
 
     def _tell_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
-        """Return what the index took that one of two methods needs, and when that pays."""
+        """Return what the index took that one of two methods needs; "" if that is not known."""
         if rival is not None and self._terms.differ_in_index(method, rival):
             return self._tell_two_indexes(method, rival)
         dearer = max(method, rival or method, key=self._rank)
@@ -194,39 +194,28 @@ class Prices:
         if amount is None or (dearer == rival and not is_weighed):
             return ""
         whose = "Its" if dearer == method else f"{dearer}'s"
-        text = f"{whose} {need} took {amount} to build"
-        pays, be = ("pays", "is") if need == "graph" else ("pay", "are")
-        rows = self._results.rows
-        payoff = None if cheaper is None else payoff_of(rows, self._terms, dearer, cheaper)
-        if payoff is not None and payoff.first == dearer:
-            if payoff.questions is not None and payoff.at_most is not None:
-                text += f", and {pays} after about {round_up(payoff.questions):,} questions"
-            elif None not in (payoff.more, payoff.saved) and dearer == rival:
-                text += f", and {be} not shown to pay by cheaper searches"
-        return f"{text}."
+        return f"{whose} {need} took {amount} to build."
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
-        """Return what the index of each of two methods took, and whether the dearer one pays."""
-        payoff = payoff_of(self._results.rows, self._terms, method, rival)
-        if payoff is None:
+        """Return what the index of each of two searches took; "" if both took the same."""
+        if not {method, rival} <= self._terms.search_methods.keys():
             return ""
-        dear, cheap = payoff.first, payoff.second
-        by_method = {name: cost_of(self._terms, name, payoff.unit) for name in (method, rival)}
-        if lacking := [name for name, cost in by_method.items() if cost is None]:
-            return f"What the index of {join_names(lacking)} took to build is not known."
-        costs = [by_method[name] or 0.0 for name in (dear, cheap)]
-        took = [self._tell_amount(cost, payoff.unit) if cost else "nothing" for cost in costs]
-        text = f"{dear}'s index took {took[0]} to build, {cheap}'s {took[1]}"
-        if payoff.questions is not None and payoff.at_most is not None:
-            return f"{text}; it pays after about {round_up(payoff.questions):,} questions."
-        if payoff.saved is None:
-            return f"{text}."
-        own, amount = self.amount(cheap), ""
-        if own and payoff.unit == self.unit:
-            more = round_up((costs[0] - costs[1]) / own)
-            amount = f": the difference would pay for about {more:,} more questions of {cheap}"
-        never = "never pays" if payoff.never_pays else "is not shown to pay"
-        return f"{text}; it {never} by cheaper questions{amount}."
+        lacking: list[str] = []
+        for unit in UNITS:
+            costs = {name: cost_of(self._terms, name, unit) for name in (method, rival)}
+            known = {name: cost for name, cost in costs.items() if cost is not None}
+            if len(known) < len(costs):
+                lacking = lacking or [name for name in costs if name not in known]
+            elif any(known.values()):
+                dear, cheap = sorted(known, key=known.__getitem__, reverse=True)
+                if known[dear] == known[cheap]:
+                    return ""
+                took = self._tell_amount(known[dear], unit)
+                other = self._tell_amount(known[cheap], unit) if known[cheap] else "nothing"
+                return f"{dear}'s index took {took} to build, {cheap}'s {other}."
+        if not lacking:
+            return ""
+        return f"What the index of {join_names(lacking)} took to build is not known."
 
     def _tell_amount(self, amount: float, unit: Unit | None = None) -> str:
         return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
-    from graphrag.eval.results.terms import Payoff
     from graphrag.eval.store.index_costs import IndexCost
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
@@ -42,7 +41,7 @@ _BRIEF = "doubts answer score scores taken gold costs room failed abstentions od
 _FULL = (
     "doubts answer score how gold metrics spent documents kinds together "
     "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
-    "firsts measures scores loss criteria index_cost index_notes payoffs notes"
+    "firsts measures scores loss criteria index_cost index_notes notes"
 )
 """What the terminal shows of a run, in this order."""
 _INDEX_NOTE = (
@@ -126,7 +125,6 @@ def make_sections(
             criteria=[run_tables.criteria_table(figures)],
             index_cost=[index_cost_table(figures.index_costs)],
             index_notes=_lines(describe_index_costs(figures.index_costs)),
-            payoffs=_lines(describe_payoffs(figures.payoffs)),
         )
     return sections
 
@@ -224,44 +222,6 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
             line = f"Index {key} took {line}, {tokens} tokens, {usd} and {seconds:,.1f} s to build"
             offline = sorted({step.model for step in cost.steps if is_offline(step.model)})
             yield f"{line}{f' (embedded models: {join_names(offline)})' if offline else ''}."
-
-
-def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
-    """Yield after how many questions the more expensive indexes pay, where that is known."""
-    never: dict[tuple[str, str, str], list[str]] = {}
-    unknown: dict[str, None] = {}
-    methods: dict[str, None] = {}
-    for payoff in payoffs:
-        more, saved, by = payoff.more, payoff.saved, "tokens" if payoff.unit == "tokens" else "cost"
-        if more is None or saved is None:
-            unknown |= dict.fromkeys(["indexes"] * (more is None) + ["searches"] * (saved is None))
-            methods |= dict.fromkeys([payoff.first, payoff.second])
-        elif payoff.questions is None:
-            pays = "never pays" if payoff.never_pays else "is not shown to pay"
-            never.setdefault((payoff.first, pays, by), []).append(payoff.second)
-        else:
-            limit = f"but {counted(saved.n, 'question')} do not show that they cost less"
-            if payoff.at_most is not None:
-                limit = f"at most {payoff.at_most:,} with 95 % confidence"
-            amounts = [
-                money(amount, "$") if by == "cost" else f"{amount:,.0f} tokens"
-                for amount in (more, 1000 * (saved.mean or 0))
-            ]
-            yield (
-                f"{payoff.first} pays after about {counted(payoff.questions, 'question')} against "
-                f"{payoff.second}: its index costs {amounts[0]} more, a thousand of its "
-                f"searches {amounts[1]} less on average; {limit}."
-            )
-    for (first, pays, by), others in never.items():
-        yield (
-            f"{first} {pays} by {by} against {join_names(others)}: its index costs more, and "
-            "its searches cost no less on average."
-        )
-    if unknown:
-        yield (
-            f"What the {join_names([*unknown])} of {join_names([*methods])} cost is not all known, "
-            "so nobody can say after how many questions the more expensive ones pay."
-        )
 
 
 def describe_comparisons(analysis: "Analysis") -> Iterator[str]:

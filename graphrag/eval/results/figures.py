@@ -28,7 +28,6 @@ from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.records.answers import QueryResult, ReadWhole
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.rows import NOT_KEPT, Section
-from graphrag.eval.results.terms import Payoff, compute_payoffs
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost
@@ -71,8 +70,7 @@ class Figures:
     ``retrieval``: retrieval_results.json but for what was retrieved, see
     :func:`retrieval_pieces`. ``evaluations``: by method.
     ``traced``: the measures and stages of each first answer, no section of these.
-    ``index_costs``: index key -> what it took to build, None where that is not known; ``payoffs``:
-    see ``compute_payoffs``.
+    ``index_costs``: index key -> what it took to build, None where that is not known.
     """
 
     measures: dict[str, MethodMeasures]
@@ -84,7 +82,6 @@ class Figures:
     evaluations: dict[str, Section]
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
-    payoffs: Sequence[Payoff] = ()
 
     def to_dict(self) -> Section:
         """Return the sections of the summary file."""
@@ -105,7 +102,6 @@ class Figures:
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
             "index_cost": {k: c and c.to_dict() for k, c in self.index_costs.items()},
-            "break_even": [payoff.to_dict() for payoff in self.payoffs],
         }
 
 
@@ -197,7 +193,6 @@ def compute_figures(
         evaluations=evaluations,
         traced=list(zip(measured, records, strict=True)),
         index_costs=results.terms.index_costs,
-        payoffs=compute_payoffs(results.rows, results.terms),
     )
 
 

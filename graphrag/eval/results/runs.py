@@ -43,7 +43,6 @@ from graphrag.eval.store.database import (
     no_such_file,
     open_store,
 )
-from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
@@ -72,8 +71,8 @@ class RunMetadata:
 
     ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
     really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
-    contexts that held most of a text; none where a run's are not known. ``index_costs``,
-    ``search_methods``: see ``RunDetails``.
+    contexts that held most of a text; none where a run's are not known. ``search_methods``: see
+    ``RunDetails``.
     """
 
     name: str
@@ -84,7 +83,6 @@ class RunMetadata:
     asked: str | None = None
     indexes: Indexes = field(default_factory=dict[str, IndexFacts])
     roomy: tuple[str, ...] = ()
-    index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -219,7 +217,6 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         asked=label_usages(answered, judged) or "" if is_told else None,
         indexes=run.details.indexes,
         roomy=run.details.roomy,
-        index_costs=run.details.index_costs,
         search_methods=run.details.search_methods,
     )
 

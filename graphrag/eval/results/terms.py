@@ -1,16 +1,11 @@
-"""On what terms the methods of a run answered: what each was given, what it needs and costs.
-
-And after how many questions an index that costs more to build pays by cheaper searches.
-"""
+"""On what terms the methods of a run answered: what each was given, what it needs and costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import combinations
-from math import ceil
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from graphrag.eval.results.rows import QuestionKey, Row, item_means
-from graphrag.eval.stats.intervals import Estimate, grouped, mean_real
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.index_costs import KINDS, IndexCost
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.methods import BUDGET, Need, has_budget, need_of
@@ -88,86 +83,6 @@ def read_terms(
     return Terms(search_methods, budgets, index_costs or {}, index_names)
 
 
-@dataclass(frozen=True, slots=True)
-class Payoff:
-    """Two ways to answer, each by an index of its own or by a part of one, in a unit.
-
-    ``more``: what the index of ``first``, the more expensive one, costs more. ``saved``: the mean
-    that its searches cost less, question by question; each None where it is not known.
-    ``questions``: after which it has paid, with ``at_most`` by the upper limit of 95 %; None:
-    never, or not known.
-    """
-
-    first: str
-    second: str
-    unit: Unit
-    more: float | None
-    saved: Estimate | None
-    questions: int | None
-    at_most: int | None
-
-    @property
-    def never_pays(self) -> bool:
-        """Whether it is shown that the searches of ``first`` cost no less."""
-        return self.saved is not None and self.saved.high is not None and self.saved.high <= 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as files have it: dollars and tokens apart, null in the other unit."""
-        values = asdict(self)
-        unit, more, saved = (values.pop(name) for name in ("unit", "more", "saved"))
-        for kept, name in (("cost_usd", "usd"), ("tokens", "tokens")):
-            is_counted = kept == unit
-            values[f"more_{name}"] = more if is_counted else None
-            values[f"saved_{name}"] = saved if is_counted else None
-        return values
-
-
-def hold_against(
-    names: tuple[str, str],
-    index: tuple[float | None, float | None],
-    costs: tuple[Costs, Costs],
-    unit: Unit = "cost_usd",
-) -> Payoff | None:
-    """Hold two ways to answer against each other; None where their indexes cost the same."""
-    (first, second), (a, b), (ours, theirs) = names, index, costs
-    if a is not None and b is not None and a <= b:
-        return None if a == b else hold_against((second, first), (b, a), (theirs, ours), unit)
-    more = None if a is None or b is None else a - b
-    keys = [key for key in ours if key in theirs]
-    pairs = [(ours[key], theirs[key]) for key in keys]
-    saved = [None if x is None or y is None else y - x for x, y in pairs]
-    is_known = bool(saved) and None not in saved
-    mean = mean_real(saved, [document for document, _ in keys]) if is_known else None
-    if mean is None:
-        return Payoff(first, second, unit, more, None, None, None)
-    return Payoff(first, second, unit, more, mean, _after(more, mean.mean), _after(more, mean.low))
-
-
-def _after(more: float | None, saved: float | None) -> int | None:
-    return ceil(more / saved) if more is not None and saved is not None and saved > 0 else None
-
-
-def hold_in_units(
-    names: tuple[str, str],
-    index: Mapping[Unit, tuple[float | None, float | None]],
-    costs: Mapping[Unit, tuple[Costs, Costs]],
-) -> Payoff | None:
-    """Hold two ways against each other in dollars, in tokens where those are unknown or none.
-
-    Of what is known in neither the payoff says what is not; None where the indexes cost the same.
-    """
-    unknown: Payoff | None = None
-    for unit in UNITS:
-        payoff = hold_against(names, index[unit], costs[unit], unit)
-        if payoff is None:
-            if any(index[unit]) or any(any(side.values()) for side in costs[unit]):
-                return None
-        elif payoff.more is not None and payoff.saved is not None:
-            return payoff
-        unknown = unknown or payoff
-    return unknown
-
-
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:
     """Return what a search method needs of indexes costs together; None where it is not known.
 
@@ -197,42 +112,6 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
     }
 
 
-def payoff_of(rows: Sequence[Row], terms: Terms, a: str, b: str) -> Payoff | None:
-    """Hold two methods against each other by what each needs of an index; None where that is alike.
-
-    What methods of different budgets take is not compared.
-    """
-    if a == b or not terms.are_equal(a, b) or not {a, b} <= terms.search_methods.keys():
-        return None
-    of_both = [row for row in rows if row.method in (a, b)]
-    costs: dict[Unit, dict[str, Costs]] = {u: costs_by_method(of_both, u) for u in UNITS}
-    if not {a, b} <= costs["tokens"].keys():
-        return None
-    return hold_in_units(
-        (a, b),
-        {unit: (cost_of(terms, a, unit), cost_of(terms, b, unit)) for unit in UNITS},
-        {unit: (by_method[a], by_method[b]) for unit, by_method in costs.items()},
-    )
-
-
 def cost_of(terms: Terms, method: str, unit: Unit) -> float | None:
     """Return what the indexes that a method asks cost, as far as it needs them; None: not known."""
     return index_cost(terms.search_methods.get(method, method), terms.costs_of(method), unit)
-
-
-def compute_payoffs(rows: Sequence[Row], terms: Terms) -> list[Payoff]:
-    """Hold against each other methods that need more or less of the same indexes.
-
-    And those that are one search of different indexes.
-    """
-    pairs = [
-        (a, b)
-        for a, b in combinations(terms.search_methods, 2)
-        if (
-            terms.search_methods[a] == terms.search_methods[b]
-            if terms.differ_in_index(a, b)
-            else (terms.need_of(a) == "graph") != (terms.need_of(b) == "graph")
-        )
-    ]
-    ordered = ((a, b) if terms.need_of(a) == "graph" else (b, a) for a, b in pairs)
-    return [payoff for a, b in ordered if (payoff := payoff_of(rows, terms, a, b)) is not None]
