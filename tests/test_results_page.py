@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from support.openai_server import running_server
+from support.projects import copy_project
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 FILM = "tt0097576"
+SERVER = "http://127.0.0.1:8019/v1"
 NAMES = [
     f"{first}{last}" for first in ("Bor", "Cal", "Dur", "Fen") for last in ("wyn", "usk", "ett")
 ]
@@ -121,10 +124,23 @@ def write_files(folder: Path) -> None:
             article.unlink()
 
 
+def write_copies(folder: Path, address: str) -> None:
+    """Write the archipelago under the embedding models that the page names for its copies."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    models = re.findall(r"`(\{[^`]* model: [^`]*\})`", page.replace(SERVER, address))
+    for name, model in zip(("hashed", "minilm"), models, strict=True):
+        copy_project(
+            folder / "examples" / "archipelago",
+            folder / name,
+            embedding_models={"default_embedding_model": yaml.safe_load(model)},
+            vector_store={"vector_size": 384},
+        )
+
+
 def arguments(command: str, place: int, address: str) -> list[str]:
     """Return the file that a command runs, with its arguments, at a small size."""
     small = " ".join(more for name, more in SMALL.items() if name in command)
-    line = command.replace("http://127.0.0.1:8019/v1", address)
+    line = command.replace(SERVER, address)
     words = [*shlex.split(line), *shlex.split(small.format(place=place))]
     if words[0] == "python":
         return [str(ROOT / words[1]), *words[2:]]
@@ -138,6 +154,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, lis
     write_files(folder)
     commands = [command for section in SECTIONS for command in section.commands]
     with running_server(lambda request: "no model of the page chats") as server:
+        write_copies(folder, server.base_url)
         lines = [
             json.dumps(arguments(command, place, server.base_url))
             for place, command in enumerate(commands)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, flat, in_process, wait_until
+from support.clock_evaluation import ROWS, Evaluation, flat, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
+from support.projects import copy_project
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -115,11 +116,13 @@ def test_a_build_that_is_killed_is_no_index_and_nothing_is_paid_for_twice(make_e
     variant = {"name": "local-30", "method": "local", "index": {"clock": "clock-30"}}
     methods = ["bm25", variant]
     evaluation = make_evaluation(server.base_url, methods=methods, metrics=[], concurrency=1)
-    project = evaluation.root / "clock-30"
-    smaller = ("--set", "chunking.size=80", "--set", "chunking.overlap=5")
-    one = ("--set", "concurrent_requests=1", "--set", "extract_graph.max_gleanings=0")
-    like = ("init", "--like", str(evaluation.project), str(project), *smaller, *one)
-    assert in_process(*like, "--root", str(evaluation.root)).exit_code == 0
+    project = copy_project(
+        evaluation.project,
+        evaluation.root / "clock-30",
+        chunking={"size": 80, "overlap": 5},
+        concurrent_requests=1,
+        extract_graph={"max_gleanings": 0},
+    )
     before = len(server.records)
 
     def kill(has_come: Callable[[], bool]) -> None:

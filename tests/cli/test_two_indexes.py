@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.clock_evaluation import ROWS, TEXT, Evaluation, flat, in_process
-from support.projects import OFFLINE_SETTINGS, server_settings
+from support.projects import OFFLINE_SETTINGS, copy_project, server_settings
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
@@ -169,10 +169,14 @@ def test_indexes_of_other_documents_are_refused_by_name(make_evaluation):
 
 
 def test_a_document_that_came_after_the_first_index_is_seen_before_the_second(make_evaluation):
+    """The second project reads the first one's documents in place."""
     evaluation = make_evaluation(methods=["bm25", {**SMALL, "method": "bm25"}], metrics=[])
-    second = evaluation.root / "clock-30"
-    words = ("init", "--like", str(evaluation.project), str(second), "--set", "chunking.size=30")
-    assert in_process(*words, "--root", str(evaluation.root)).exit_code == 0
+    second = copy_project(
+        evaluation.project,
+        evaluation.root / "clock-30",
+        chunking={"size": 30},
+        input_storage={"type": "file", "base_dir": "../clock/input"},
+    )
     (evaluation.project / "input" / "more.txt").write_text("And more.", encoding="utf-8")
     refused = flat(evaluation.done("--index", code=2).output)
     assert "differ: more.txt only in clock-30. Methods are compared" in refused

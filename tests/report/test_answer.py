@@ -433,10 +433,7 @@ def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken()
     never = replace(terms, index_costs={"a": dear, "a-600": cheap})
     answer = answer_of(results.on_terms(never))
     assert answer.headline.startswith("Use ppr: as good as tog here, and it is cheapest in all")
-    assert (
-        "tog's index took $9.0000 to build, ppr's $1.0000; it is not shown to pay by" in answer.cost
-    )
-    assert "about 4,000 more questions of ppr" in answer.cost
+    assert answer.cost.endswith("tog's index took $9.0000 to build, ppr's $1.0000.")
     for lacking in ({"a": cheap}, {"a": cheap, "a-600": IndexCost("f", {"all": 7.0})}):
         unknown = answer_of(results.on_terms(replace(terms, index_costs=lacking)))
         assert unknown.headline == "tog and ppr tie, and which of them is cheaper is not known."

@@ -1,7 +1,11 @@
 """Small projects: settings of the embedded models, or of models behind a server, and an index."""
 
 import asyncio
+import shutil
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 
 def offline_settings(dimensions: int = 384) -> str:
@@ -33,6 +37,18 @@ def build_project(root: Path, settings: str = OFFLINE_SETTINGS, **texts: str) ->
     (root / "settings.yaml").write_text(settings, encoding="utf-8")
     asyncio.run(build_index(root, lambda _: None))
     return root
+
+
+def copy_project(project: Path, to: Path, **changes: Any) -> Path:
+    """Copy a project without its index and cache, and change sections of its settings."""
+    built = shutil.ignore_patterns("output*", "cache", "logs")
+    shutil.copytree(project, to, ignore=built)
+    settings = to / "settings.yaml"
+    values = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    for name, change in changes.items():
+        values[name] = {**values.get(name, {}), **change} if isinstance(change, dict) else change
+    settings.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return to
 
 
 def server_settings(

@@ -8,8 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
@@ -35,40 +33,18 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags"
 
 def init(
     place: Place,
-    folder: Annotated[
-        Path | None, typer.Argument(help="With --like: the second project's.", show_default=False)
-    ] = None,
     input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None,
     offline: Annotated[
         bool, option("Make and build a project of the embedded models.", "--offline")
     ] = False,
-    like: Annotated[
-        Path | None, option("Make a second project of this one's documents in FOLDER.", "--like")
-    ] = None,
-    set: Annotated[
-        list[str] | None, option("With --like: a setting, e.g. chunking.size=600.", "--set")
-    ] = None,
-    method: Annotated[
-        str | None, option("With --like: how to make the graph, standard or fast.", "--method")
-    ] = None,
     quiet: Quiet = False,
 ) -> int:
     """Write a configuration and a dataset template beside a project.
 
     With --offline it makes the project, too: it builds the index with the embedded models and has
     them draft questions, so that it runs at once, without a key. With --input it copies the texts
-    of a folder into the project first. With --like it writes the settings of a second project
-    that reads the first one's documents, prompts and .env, so that you can compare their indexes.
+    of a folder into the project first.
     """
-    if like is not None and folder is not None and not (input or offline):
-        from graphrag.eval.cli.second_project import make_second
-
-        return make_second(place, like, folder, set or (), method, quiet)
-    if like or folder or set or method:
-        raise UsageError(
-            "--like takes a folder for the second project, and its documents: --like PROJECT "
-            "FOLDER; without it --root names the project."
-        )
     from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 
     root, dataset = place.root, Path("eval") / "questions.csv"
