@@ -22,6 +22,7 @@ GONE_FLAGS: Mapping[str, str] = {
     "show --mlflow": "graphrag eval --otel sends spans, which MLflow's server takes, and "
     "show --export rows.csv writes every row",
     "init --like": "copy the project's folder without its output, and change settings.yaml of the copy",
+    "init --like": "copy the folder without its output, and change settings.yaml of the copy",
     "init --method": "name the workflows in settings.yaml of the copy",
     "init --set": "change settings.yaml of the copy",
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"

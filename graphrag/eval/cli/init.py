@@ -172,38 +172,30 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:
-    """Write a project's configuration, unless there is one, and the schemas; say which."""
-    from graphrag.eval.config.file_schema import config_schema
-    from graphrag.eval.suite.cases import suite_schema
-
-    schema, name = Path("eval") / "eval_config.schema.json", root.resolve().name
+    """Write a project's configuration, unless there is one; say so."""
+    name = root.resolve().name
     key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
     methods, budget, warnings = _look_at(root)
     config = CONFIG_TEMPLATE.format(
         dataset=dataset.as_posix(),
         key=key,
         project=".",
-        schema=schema.as_posix(),
         methods=", ".join(methods),
         budget=budget,
     )
-    schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
     file = root / "eval_config.yaml"
-    return [*([] if file.exists() else warnings), write_template(file, config)] + [
-        write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
-        for path, values in schemas.items()
-    ]
+    return [*([] if file.exists() else warnings), write_template(file, config)]
 
 
-def write_template(path: Path, content: str, is_template: bool = True) -> str:
-    """Write a file, a template only where there is none; say which. Raises StoreError."""
+def write_template(path: Path, content: str) -> str:
+    """Write a file unless it is there; say which. Raises StoreError."""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True)
-        with path.open("x" if is_template else "w", encoding="utf-8") as file:
+        with path.open("x", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
         if isinstance(error, FileExistsError) and path.is_file():  # not where its folder is to be
             return f"{path} exists and is left as it is."
         raise StoreError(f"{path} can't be written: {error.strerror}.") from error
-    return f"Wrote {path}{'' if is_template else ', by which editors check what is written'}."
+    return f"Wrote {path}."

@@ -3,20 +3,24 @@
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import yaml
 from pydantic import (
     BaseModel,
+    ConfigDict,
     Field,
+    JsonValue,
     NonNegativeFloat,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
+from pydantic.config import JsonDict
 from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, explain_first, nearest
@@ -53,6 +57,40 @@ IN_PLACE_OF = {
 """Setting by its own name -> the section, and the key in it if any, that it stands for."""
 
 
+MethodName = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(_METHODS)},
+                {"type": "string"},
+                {"type": "object", "required": ["name"]},
+            ]
+        }
+    ),
+]
+"""In the file a variant may stand in place of its name."""
+
+
+def _add_form(form: dict[str, JsonValue]) -> Callable[[JsonDict], None]:
+    """Return what adds to the schema of a setting a form that the file alone may have."""
+
+    def add(schema: JsonDict) -> None:
+        own = {key: schema.pop(key) for key in ("anyOf", "items", "type") if key in schema}
+        forms = own.pop("anyOf", [own])
+        schema["anyOf"] = [*cast("list[JsonValue]", forms), form]
+
+    return add
+
+
+def _add_other_names(schema: JsonDict) -> None:
+    """Add the settings of ``IN_PLACE_OF`` to the schema, and take out ``root``."""
+    fields = cast("JsonDict", schema["properties"])
+    del fields["root"]
+    for name, (section, key) in IN_PLACE_OF.items():
+        fields[name] = {"description": f"In place of {section}{f'.{key}' if key else ''}."}
+
+
 class EvaluationConfig(FrozenSection):
     """An evaluation: which questions, asked of which indexes by which methods, judged how.
 
@@ -63,22 +101,28 @@ class EvaluationConfig(FrozenSection):
     is given both ways is refused.
     """
 
+    model_config = ConfigDict(json_schema_extra=_add_other_names)
+
     dataset: DatasetSettings = DatasetSettings()
     indexes: dict[str, str] = Field(default_factory=dict[str, str])
     """Key in the dataset -> project folder, relative to the root."""
-    methods: list[str] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
+    methods: list[MethodName] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
     """Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
     oracle, the variants, and what installed packages bring, in the order in which they are
     reported. In the file an entry may also be a variant itself: ``{name: tog-wide, method: tog,
     width: 5}``."""
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
     """Name -> Variant."""
-    equal_terms: EqualTerms | None = None
+    equal_terms: EqualTerms | None = Field(
+        default=None, json_schema_extra=_add_form({"type": "boolean"})
+    )
     """One form of answer and one context budget for all methods; ``true`` in the file stands for
     the defaults. None: each method keeps its own."""
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
-    metrics: tuple[Metric, ...] = DEFAULT_METRICS
+    metrics: tuple[Metric, ...] = Field(
+        default=DEFAULT_METRICS, json_schema_extra=_add_form({"const": "none"})
+    )
     """What the judge is asked: names of ``graphrag.eval.records.judged``, by default correctness,
     faithfulness, relevance and completeness; ``sufficiency`` is one more. Empty, or ``none`` in the
     file: no judge is asked, and only what needs none is measured."""

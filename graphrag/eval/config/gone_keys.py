@@ -8,7 +8,9 @@ class GoneKeyWarning(UserWarning):
     """A configuration sets a key that no version reads any more; the message names both."""
 
 
-GONE_KEYS: Mapping[str, str] = {}
+GONE_KEYS: Mapping[str, str] = {
+    "budgets": "since version 2.0.0, write a variant with max_context_tokens for each budget.",
+}
 """``section.key``, or a key outside of every section -> since when it is gone, and what to do
 instead; a sentence."""
 

@@ -34,7 +34,7 @@ _USUAL: Mapping[str, tuple[float | None, float]] = {
 class FrozenSection(StrictSection):
     """A section whose values do not change, each said under its name what it is."""
 
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class SuccessCriterion(FrozenSection):
@@ -257,7 +257,7 @@ class HttpService(FrozenSection):
 class Variant(BaseModel):
     """A method under a name of its own: a search with other settings, a function, a service."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
     method: SearchMethod | None = None
     """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a

@@ -18,7 +18,6 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, name_problem, nearest
 from graphrag.eval.config.evaluation import check_below, read_written
-from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
 from graphrag.text.bounds import is_below
@@ -417,18 +416,3 @@ def read_evaluation_file(path: Path | str) -> EvaluationFile:
         return EvaluationFile(file, _File.model_validate(read_values_of(file)).evaluation)
     except ValidationError as error:
         raise ConfigError(as_sentence(f"{file}: {explain_values(error)}")) from error
-
-
-def suite_schema() -> dict[str, object]:
-    """Return the JSON schema of a suite: keys and values, or a plain list of cases."""
-    schema = schema_of(Suite)
-    defs = schema.pop("$defs")
-    defs["TestCase"]["properties"]["id"]["type"] = ["string", "integer"]
-    del schema["$schema"]
-    schema["required"].remove("name")  # that of the file
-    cases = schema["properties"]["cases"]
-    return {
-        "$schema": DRAFT,
-        "$defs": {**defs, "Suite": schema},
-        "anyOf": [{"$ref": "#/$defs/Suite"}, cases],
-    }
