@@ -48,7 +48,7 @@ def lay_out(folder: Path, questions: list[Json], keys: list[str], n_tokens: int)
     config |= {"methods": METHODS, "metrics": ["correctness"], "judge": {"model": "judge"}}
     terms = {"response_type": "One sentence", "max_context_tokens": n_tokens}
     config |= {"equal_terms": terms, "concurrency": 1000}
-    config |= {"timeout_s": 36000, "request_timeout_s": 36000, "output": {"dir": "results"}}
+    config |= {"timeout_s": 72000, "output": {"dir": "results"}}
     (folder / "eval_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
 

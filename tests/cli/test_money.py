@@ -110,9 +110,9 @@ def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(make_e
 
 
 def test_calls_that_get_no_reply_count_as_they_may_be_billed(make_evaluation, server):
-    evaluation = make_evaluation(
-        server.base_url, methods=["closed_book"], concurrency=1, request_timeout_s=0.2
-    )
+    evaluation = make_evaluation(server.base_url, methods=["closed_book"], concurrency=1)
+    brief = server_settings(server.base_url, model_extra="    call_args: {timeout: 0.2}")
+    evaluation.write_settings(brief)
     server.behaviour = Behaviour(offline_reply(), lambda *_: Fault(hang_s=5))
     before = len(server.records)
     result = evaluation.run("--max-cost", "0.01", "--skip-judge")

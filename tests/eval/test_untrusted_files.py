@@ -16,6 +16,7 @@ from graphrag.eval.annotation.ratings import read_ratings
 from graphrag.eval.annotation.review import Review
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.dataset.files import read_rows
 from graphrag.eval.errors import ConfigError, DatasetError, EvalError
 from graphrag.eval.report.files import read_top
@@ -78,11 +79,15 @@ def test_results_go_outside_of_the_root_only_where_that_is_allowed(tmp_path, fol
     root.mkdir()
     path = root / "eval_config.yaml"
     path.write_text(json.dumps({"output": {"dir": folder}}))
-    with pytest.raises(ConfigError, match=r"output\.dir: .*allow_outside: true, or .*--output"):
+    with pytest.raises(ConfigError, match=r"output\.dir: .*written there, name it with --output"):
         EvaluationConfig.from_yaml(path)
     assert EvaluationConfig.from_yaml(path, allow_outside=True).output.dir == folder
     path.write_text(json.dumps({"output": {"dir": folder, "allow_outside": True}}))
-    assert EvaluationConfig.from_yaml(path).output.dir == folder
+    with (
+        pytest.warns(GoneKeyWarning, match=r"outside of the root by --output"),
+        pytest.raises(ConfigError, match=r"name it with --output"),
+    ):
+        EvaluationConfig.from_yaml(path)
     path.write_text(json.dumps({"output": {"dir": str(root / "x" / ".." / "y")}}))
     assert EvaluationConfig.from_yaml(path).output_folder.resolve() == root / "y"
 

@@ -77,11 +77,13 @@ def _close_stores() -> Iterator[None]:
 class Trial:
     """A run of questions to a method of one's own and to a judge, each a model of the server."""
 
-    def __init__(self, url: str, path: Path, n: int = 20, **settings: object) -> None:
+    def __init__(
+        self, url: str, path: Path, n: int = 20, judge_args: Json | None = None, **settings: object
+    ) -> None:
         given = {"concurrency": 8, "patience_s": 5, **settings}
         self.config = EvaluationConfig(root=path, **given)
         self.searching: CountedCompletion = model(url)
-        judge = LLMJudge(model(url, JUDGE))
+        judge = LLMJudge(model(url, JUDGE, call_args=judge_args or {}))
         self.runner = EvaluationRunner(self.config, judge, methods={"mine": self.answer})
         samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(n)]
         self.units = [Unit(sample.id, sample, "mine") for sample in samples]
@@ -117,7 +119,7 @@ async def test_a_silent_judge_is_given_up_and_asked_again(server, tmp_path):
         return Fault(hang_s=600) if request["model"] == JUDGE and n % 5 == 0 else None
 
     set_faults(server, faults)
-    trial = Trial(server.base_url, tmp_path, 3, judge={"timeout_s": 0.3})
+    trial = Trial(server.base_url, tmp_path, 3, judge_args={"timeout": 0.3})
     started = time.perf_counter()
     outcome = await trial.run()
     assert time.perf_counter() - started < 60
@@ -139,8 +141,8 @@ async def read_whole(asked: CountedCompletion, live: bool) -> None:
 async def test_what_was_not_answered_in_time_names_the_setting(fault, live, server):
     set_faults(server, lambda *_: fault)
     asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
-    log = CallLog(live=live, time=CallTime(0.1, "request_timeout_s"))
-    with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise request_timeout_s"):
+    log = CallLog(live=live, time=CallTime(0.1, "timeout_s"))
+    with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise timeout_s"):
         await read_whole(asked, live)
     assert log.usage().failed_calls == 2
     assert "no reply within" in str(log.attempts[0].error)

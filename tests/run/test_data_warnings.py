@@ -144,19 +144,16 @@ def test_text_units_for_which_there_is_no_room_are_warned_of(both):
 
 
 @pytest.mark.parametrize(
-    ("model", "judge", "warned"),
+    ("model", "warned"),
     [
-        ("gpt-4o", {"max_input_tokens": 8500}, True),
-        ("no-such-model", {}, False),
-        ("gpt-4", {}, True),  # reads 8,192 tokens, and the budget below is as large
+        ("no-such-model", False),
+        ("gpt-4", True),  # reads 8,192 tokens, and the budget below is as large
     ],
 )
-def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
-    make_evaluation, server, model, judge, warned
-):
+def test_a_judge_that_cannot_read_the_contexts_is_warned_of(make_evaluation, server, model, warned):
     evaluation = make_evaluation(
         server.base_url,
-        judge={**judge, "model": f"openai/{model}"},
+        judge={"model": f"openai/{model}"},
         methods=[{"name": "wide", "method": "tog", "max_context_tokens": 9000}],
     )
     found = said(evaluation.run("--dry-run"))

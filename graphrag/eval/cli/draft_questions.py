@@ -130,7 +130,7 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
 
 
 def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Sample]:
-    columns = place.read_config().dataset.columns if place.has_config() else {}
+    columns = place.read_config(writes=False).dataset.columns if place.has_config() else {}
     path = place.root / file if (place.root / file).exists() else file
     dataset = read_dataset(path, next(iter(roots)) if len(roots) == 1 else None, columns)
     for warning in dataset.warnings:
@@ -199,7 +199,7 @@ def _read_questions(place: Place, path: Path) -> list[str]:
     """
     if not place.has_config():
         return []
-    config = place.read_config()
+    config = place.read_config(writes=False)
     file = Path(config.dataset_path)
     if not file.is_file() or file.resolve() == path.resolve():
         return []

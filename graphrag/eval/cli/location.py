@@ -74,16 +74,17 @@ class Place:
         """Whether a configuration is there, or one was named."""
         return self.config is not None or self.config_path.is_file()
 
-    def read_config(self) -> "EvaluationConfig":
+    def read_config(self, writes: bool = True) -> "EvaluationConfig":
         """Return the configuration with this place's folder of results.
 
-        Raises ConfigError if it can't be read, or the results would go into a file.
+        Raises ConfigError if it can't be read, or the results would go into a file. ``writes``:
+        whether any do, so that a folder outside of the root is refused.
         """
         from graphrag.eval.config.evaluation import EvaluationConfig
 
         folder = self.folder
         config = EvaluationConfig.from_yaml(
-            self.config_path, self.root, allow_outside=folder is not None
+            self.config_path, self.root, allow_outside=folder is not None or not writes
         )
         if folder is None:
             _checked(config.output_folder, "output.dir")

@@ -134,7 +134,7 @@ def check_questions(place: Place, quiet: bool = False) -> int:
     from graphrag.eval.cli.run_input import read_questions
     from graphrag.eval.dataset.samples import check_keys
 
-    config = place.read_config()
+    config = place.read_config(writes=False)
     samples, warnings = read_questions(config)
     check_keys(samples, config.project_folders())
     for warning in warnings:

@@ -135,11 +135,8 @@ class EvaluationConfig(FrozenSection):
     share ``concurrency`` and the configured rates."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Seconds until a search is given up, > 0; waiting for the run's own limit or for a configured
-    rate does not count."""
-    request_timeout_s: float | None = Field(default=None, gt=0)
-    """Seconds until one request is given up and sent again, > 0; waiting for its turn does not
-    count. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its ``call_args``
-    comes first."""
+    rate does not count. One request, of the judge too, is given up and sent again after half of
+    this, and at least 60; a model's ``timeout`` in its ``call_args`` comes first."""
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
     """Seconds, > 0, that a run waits for a service that is down, and the longest wait that a
     service may ask for. Then the run stops, and you can resume it."""
@@ -245,9 +242,8 @@ class EvaluationConfig(FrozenSection):
     ) -> "EvaluationConfig":
         """Read a file; ``root`` is the file's folder unless given.
 
-        ``allow_outside`` takes an ``output.dir`` outside of the root as ``output.allow_outside``
-        in the file does. A ConfigError if the file is missing, not YAML, or a value is not allowed
-        names the key.
+        ``allow_outside`` takes an ``output.dir`` outside of the root. A ConfigError if the file is
+        missing, not YAML, or a value is not allowed names the key.
         """
         file = Path(path)
         values = read_written(file, str(file), _describe_missing(file))
@@ -257,9 +253,8 @@ class EvaluationConfig(FrozenSection):
         if "root" in settings:
             raise ConfigError(f"{file}: unknown key 'root'; pass --root instead.")
         config = parse_config({**settings, "root": Path(root) if root else file.parent}, str(file))
-        if not (allow_outside or config.output.allow_outside):
-            setting, allow = f"{file}: output.dir", "output.allow_outside"
-            check_below(config.output_folder, config.root, setting, allow)
+        if not allow_outside:
+            check_below(config.output_folder, config.root, f"{file}: output.dir")
         return config
 
     def to_dict(self) -> dict[str, object]:
@@ -368,18 +363,19 @@ class EvaluationConfig(FrozenSection):
         return path if self.root.resolve() == Path.cwd() else str(self.root / path)
 
 
-def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
+def check_below(folder: Path, root: Path, setting: str, allow: str | None = None) -> None:
     """Refuse a folder for results that a file of settings, maybe somebody else's, names outside.
 
     By the path as it is written: where a link on this disk leads is its owner's affair. ``setting``
-    is the file and the key that name the folder, ``allow`` the key that allows it; the ConfigError
-    names both ways to have it written there all the same.
+    is the file and the key that name the folder, ``allow`` a key that allows it; the ConfigError
+    says how to have it written there all the same.
     """
     below = Path(os.path.abspath(folder))
     if not below.is_relative_to(os.path.abspath(root)):
+        by_key = "" if allow is None else f"set {allow}: true, or "
         raise ConfigError(
             f"{setting}: {below} lies outside of {root.absolute()}; if results are to be written "
-            f"there, set {allow}: true, or name it with --output."
+            f"there, {by_key}name it with --output."
         )
 
 

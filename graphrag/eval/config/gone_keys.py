@@ -9,7 +9,13 @@ class GoneKeyWarning(UserWarning):
 
 
 GONE_KEYS: Mapping[str, str] = {
-    "budgets": "since version 2.0.0, write a variant with max_context_tokens for each budget.",
+    "budgets": "Gone since 2.0.0; write a variant with max_context_tokens for each budget.",
+    "judge.max_input_tokens": "Gone since 2.0.0; litellm's map says how much the judge reads.",
+    "judge.timeout_s": "Gone since 2.0.0; set timeout in call_args of the judge's model.",
+    "measures.aspect_share": "Gone since 2.0.0; 60 % of an aspect's words have to stand together.",
+    "output.allow_outside": "Gone since 2.0.0; name a folder outside of the root by --output.",
+    "request_timeout_s": "Gone since 2.0.0; a request may take half of timeout_s, and at least "
+    "60 s. For another limit set timeout in call_args of the model.",
 }
 """``section.key``, or a key outside of every section -> since when it is gone, and what to do
 instead; a sentence."""

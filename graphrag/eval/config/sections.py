@@ -125,14 +125,12 @@ class OutputSettings(FrozenSection):
     """Where results go."""
 
     dir: str = "eval/results"
-    """Relative to the root."""
+    """Below the root, and relative to it; --output may name any other folder."""
     save_intermediate: bool = True
     """Keep every response and verdict in the store as it arrives; without it an interrupted run
     can't be resumed."""
     keep_calls: bool = True
     """Keep every request to a model and its reply in the store, so that you can read them."""
-    allow_outside: bool = False
-    """Let a file name a ``dir`` outside of the root."""
 
 
 class FaithfulnessSettings(FrozenSection):
@@ -153,16 +151,10 @@ class JudgeSettings(FrozenSection):
     that default model itself."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     """0 to 2."""
-    max_input_tokens: int | None = Field(default=None, ge=1)
-    """How many tokens the model reads; None: what litellm's map says, if anything. You are warned
-    if contexts may be larger."""
     max_retries: int = Field(default=2, ge=0)
     """How often to ask again after an unreadable reply, >= 0."""
     max_output_tokens: int = Field(default=1000, ge=16)
     """Most tokens of a reply of the judge, >= 16; like the methods' ``max_output_tokens``."""
-    timeout_s: float | None = Field(default=None, gt=0)
-    """Seconds until one request to the judge is given up and sent again, > 0; None:
-    ``request_timeout_s``."""
     repeats: int = Field(default=1, ge=1)
     """How often to ask for each verdict, an odd number; the majority is the score."""
     faithfulness: FaithfulnessSettings = FaithfulnessSettings()
@@ -310,8 +302,6 @@ class MeasuresSettings(FrozenSection):
     """Exponent of the judge's score."""
     time_limit_s: float | None = Field(default=None, gt=0)
     """Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one."""
-    aspect_share: float = Field(default=0.6, gt=0, le=1)
-    """Share of an aspect's words that must stand together for it to be covered, (0, 1]."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other name of an entity -> its name."""
     further: tuple[str, ...] = ()

@@ -262,7 +262,7 @@ def _keywords(inputs: MeasureInput) -> float | None:
 
 
 def _aspects(inputs: MeasureInput) -> float | None:
-    return aspect_coverage(inputs.sample.aspects, inputs.response, inputs.settings.aspect_share)
+    return aspect_coverage(inputs.sample.aspects, inputs.response)
 
 
 def _in_time(inputs: MeasureInput) -> float | None:

@@ -251,12 +251,10 @@ def list_judge_limit_warnings(
 ) -> list[str]:
     """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
 
-    What it reads is ``judge.max_input_tokens``, else what litellm's map says of the model; of a
-    model that neither knows nothing is said.
+    What it reads is what litellm's map says of the model; of one that the map lacks nothing is
+    said.
     """
-    limit = config.judge.max_input_tokens
-    if limit is None and not is_offline(judge):
-        limit = input_limit(judge)
+    limit = None if is_offline(judge) else input_limit(judge)
     metrics = [name for name in config.metrics if JUDGED_METRICS[name].reads_context]
     if limit is None or not metrics:
         return []

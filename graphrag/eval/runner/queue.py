@@ -26,19 +26,20 @@ _LEAST_S = 60.0
 
 def search_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
     """Return the bound of the methods' replies, and what one request of a search may take."""
-    own, file = config.request_timeout_s, config_name()
-    seconds = max(_LEAST_S, config.timeout_s / 2) if own is None else own
-    bound = OutputBound(config.max_output_tokens, f"max_output_tokens in {file}")
-    return bound, CallTime(seconds, f"request_timeout_s in {file}")
+    bound = OutputBound(config.max_output_tokens, f"max_output_tokens in {config_name()}")
+    return bound, _call_time(config)
 
 
 def judge_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
     """Return the bound of the judge's replies, and what one request to it may take."""
-    own, file = config.judge.timeout_s, config_name()
-    seconds = search_limits(config)[1].seconds if own is None else own
-    setting = f"judge.max_output_tokens in {file}"
+    setting = f"judge.max_output_tokens in {config_name()}"
     bound = OutputBound(config.judge.max_output_tokens, setting, of_setup=False)
-    return bound, CallTime(seconds, f"judge.timeout_s in {file}")
+    return bound, _call_time(config)
+
+
+def _call_time(config: EvaluationConfig) -> CallTime:
+    """Return what one request may take: half of what a search may, and at least a minute."""
+    return CallTime(max(_LEAST_S, config.timeout_s / 2), f"timeout_s in {config_name()}")
 
 
 def check_asked(log: CallLog) -> None:
