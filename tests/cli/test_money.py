@@ -149,8 +149,4 @@ def test_a_dry_run_of_two_indexes_says_once_what_it_says_of_both(make_evaluation
         shutil.rmtree(evaluation.root / name / "output")
     said = flat(evaluation.done("--dry-run", "--index", COLUMNS="80").stdout)
     assert "Indexes clock and town are not built, and building them is not in these" in said
-    assert said.count("--max-cost does not bound it. Reading about 2 text units for a graph") == 1
-    evaluation.configure(indexes={"clock": "./clock", "town": "./clock"})
-    said = flat(evaluation.done("--dry-run", "--index", COLUMNS="80").stdout)
-    assert "Indexes clock and town are not built" in said
-    assert "Reading about 1 text unit for a graph" in said
+    assert said.count("--max-cost does not bound it.") == 1

@@ -3,16 +3,13 @@
 The most is reckoned from the settings, retries left out. What they set no bound for is None, shown
 as "open": global and DRIFT search ask once for each part of the index or follow-up, a method of
 one's own as often as it likes. What a text takes is known to its model's tokenizer alone, so that
-these tokens are rather too many than too few. What is expected looks at the texts of the index and
-at the answers of an earlier run as well.
+these tokens are rather too many than too few. What is expected of a method is what a context of it
+holds, by the texts of the index, for each of its questions.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, product
-from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -28,19 +25,17 @@ from graphrag.eval.report.cells import in_brackets, number
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.report.table import METHOD, Line, Table, show
 from graphrag.eval.runner.checks import answer_bound
-from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.runner.plan import RunPlan
 from graphrag.eval.stats.intervals import grouped
-from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.calls import asked_tier
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.query.model_facts import is_offline, list_prices, model_price
 from graphrag.query.replies import own_bound
-from graphrag.query.usage import Usage, sum_known, sum_usages
+from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"
@@ -101,19 +96,6 @@ LIKELY = Reckoning(4, 1.0, 1.06, 10, 620, 340, 560, answer=100, reply=50)
 """What it takes where contexts are as long as the texts allow, and answers a short paragraph."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """Output tokens of an earlier run, on average; empty where there was none.
-
-    ``answers`` and ``searches``: method -> those of an answer, and of all calls of its search;
-    ``reply``: those of a judge's reply, None where none was asked.
-    """
-
-    answers: Mapping[str, int] = field(default_factory=dict[str, int])
-    searches: Mapping[str, int] = field(default_factory=dict[str, int])
-    reply: int | None = None
-
-
 class _Search(NamedTuple):
     """What a search asks and gives: calls, and tokens."""
 
@@ -154,14 +136,13 @@ class DryRun:
     """A run that is not made.
 
     ``units_of``: index -> tokens of its text units, where contexts are to be as long as these
-    allow. ``earlier``: what a run of the same models took.
+    allow.
     """
 
     plan: RunPlan
     methods: MethodSet
     reckoning: Reckoning
     units_of: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
-    earlier: Earlier = Earlier()
 
     def figures(self) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
@@ -225,8 +206,7 @@ class DryRun:
         searches = [search for _, search in estimates if search is not None]
         verdicts = [v for unit, s in estimates for v in self._judgings(unit, s or _Search())]
         n_judged = sum(calls for calls, _ in verdicts)
-        reply = self.earlier.reply or self.reckoning.reply
-        ruled = n_judged * (reply or self.plan.config.judge.max_output_tokens)
+        ruled = n_judged * (self.reckoning.reply or self.plan.config.judge.max_output_tokens)
         if len(searches) < len(units):
             return Figures(len(units), n_judged, ruled)
         return Figures(
@@ -253,7 +233,7 @@ class DryRun:
             most = config.max_output_tokens if own is None else own.tokens
             quotes = unit.sample.evidence if unit.method == "oracle" else ()
             context = sum(reckoning.count(quote) + _AROUND_A_TEXT for quote in quotes)
-            answer = self._answer(unit.method, most)
+            answer = min(most, reckoning.answer or most)
             prompt = reckoning.instructions + reckoning.around + question + context
             return _Search(1, 0, prompt, context, answer, answer)
         method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
@@ -281,14 +261,9 @@ class DryRun:
             calls = 1 + depth
             n_embedded *= 1 + depth * int(section.width)
         most = answer_bound(unit.method, methods, header, config.max_output_tokens)
-        answer = self._answer(unit.method, most)
+        answer = min(most, reckoning.answer or most)
         output = answer if reckoning.answer else calls * answer
-        output = self.earlier.searches.get(unit.method, output)
         return _Search(calls, n_embedded, prompt, context, answer, output)
-
-    def _answer(self, method: str, most: int) -> int:
-        """Return the tokens of an answer of a method, which may have so many."""
-        return min(most, self.earlier.answers.get(method) or self.reckoning.answer or most)
 
     def _judgings(self, unit: Unit, search: _Search) -> Iterator[tuple[int, int]]:
         """Yield the calls and the prompt tokens of each verdict on a response."""
@@ -333,109 +308,13 @@ def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
     return min(budget, context + (total // _OF_GRAPH if method in GRAPH_METHODS else 0))
 
 
-async def count_units(
-    headers: Mapping[str, IndexHeader], unbuilt: Sequence[str]
-) -> dict[str, list[int]]:
-    """Return index -> tokens of its text units, where the index or its input's files tell."""
+async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]]:
+    """Return index -> tokens of its text units, where the index tells."""
     by_index: dict[str, list[int]] = {}
     for key, header in headers.items():
-        if key not in unbuilt:
-            counts = (await IndexView.open(header, ("text_units",))).token_counts()
-        else:
-            counts = _count_input(header)
-        if counts:
+        if counts := (await IndexView.open(header, ("text_units",))).token_counts():
             by_index[key] = counts
     return by_index
-
-
-def _count_input(header: IndexHeader) -> list[int]:
-    """Return about how many tokens the text units will have of an index that is not built."""
-    chunks, folder = header.config.chunking, Path(str(header.config.input_storage.base_dir))
-    counts: list[int] = []
-    for path in folder.rglob("*.txt"):
-        tokens = path.stat().st_size // LIKELY.bytes_a_token + 1
-        n = math.ceil(max(1, tokens - chunks.overlap) / max(1, chunks.size - chunks.overlap))
-        counts += [min(chunks.size, tokens // n + chunks.overlap * (n > 1))] * n
-    return counts
-
-
-def describe_building(
-    headers: Mapping[str, IndexHeader], units_of: Mapping[str, Sequence[int]]
-) -> Iterator[str]:
-    """Say what is not built, and what that takes at least, as far as the texts tell.
-
-    ``headers``: of the indexes that are not built. Those that say the same share a line, and those
-    whose graph the same model makes.
-    """
-    makers = ((_graph_maker(header, units_of.get(name)), name) for name, header in headers.items())
-    for maker, names in grouped(makers).items():
-        one, named = len(names) == 1, join_names(names, most=_MOST_NAMED)
-        text = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
-        text += f"building {'it' if one else 'them'} is not in these figures. --max-cost does not "
-        text += "bound it."
-        if maker is _NO_MODEL:
-            text += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
-            text += "reports and vectors."
-        elif maker is not None:
-            projects = {str(headers[k].config.output_storage.base_dir): k for k in names}
-            units = [n for name in projects.values() for n in units_of[name]]
-            n_calls = maker.passes * len(units)
-            tokens = maker.passes * (sum(units) + len(units) * maker.prompt)
-            price = model_price(maker.model)
-            usd = f", ${tokens * price.prompt_usd:,.2f}," if price and price.prompt_usd else ""
-            text += (
-                f" Reading about {counted(len(units), 'text unit')} for a graph takes about "
-                f"{counted(n_calls, 'call')} of {maker.model} with {tokens:,} prompt tokens{usd} "
-                "and what the replies take; descriptions, reports and vectors come on top."
-            )
-        yield text
-
-
-class _GraphMaker(NamedTuple):
-    """The model that makes a graph, how often it reads a text, with how long a prompt."""
-
-    model: str
-    passes: int
-    prompt: int
-
-
-_NO_MODEL = _GraphMaker("", 0, 0)
-
-
-def _graph_maker(header: IndexHeader, units: Sequence[int] | None) -> _GraphMaker | None:
-    """Return who makes the graph of an index; None where that, or its texts, is not known."""
-    config = header.config
-    if NOUN_PHRASES in (config.workflows or ()):
-        return _NO_MODEL
-    graph = config.extract_graph
-    maker = config.completion_models.get(graph.completion_model_id)
-    if maker is None or not units:
-        return None
-    prompt = LIKELY.count(graph.resolved_prompts().extraction_prompt)
-    return _GraphMaker(model_name(maker), 2 if graph.max_gleanings else 1, prompt)
-
-
-def read_earlier(path: Path, models: Sequence[str]) -> Earlier:
-    """Return what the newest run of these models in a store took, if there is one."""
-    if not path.is_file():
-        return Earlier()
-    with open_store(path) as store:
-        for run in store.runs():
-            answered = (o for o in store.outlines(run.run_id).values() if o.failure is None)
-            usages = grouped((outline.method, outline.usage) for outline in answered)
-            if not usages or set(run.details.models) != set(models):
-                continue
-            judging = sum_usages(u for v in store.judge_usage(run.run_id).values() for u in v)
-            return Earlier(
-                {m: round(fmean(map(_answer_tokens, v))) for m, v in usages.items()},
-                {m: round(fmean(u.output_tokens for u in v)) for m, v in usages.items()},
-                judging.output_tokens // judging.llm_calls if judging.llm_calls else None,
-            )
-    return Earlier()
-
-
-def _answer_tokens(usage: Usage) -> int:
-    return usage.output_tokens - usage.output_tokens_by_phase.get("exploration", 0)
 
 
 async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) -> None:
@@ -443,11 +322,11 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
 
     ``unbuilt``: the indexes that are not built, of which the settings alone are known.
     """
-    units_of = await count_units(plan.headers, unbuilt)
+    built = {key: header for key, header in plan.headers.items() if key not in unbuilt}
     models, costs = plan.details.models, plan.details.index_costs
-    earlier = read_earlier(plan.config.store_path, models)
     methods = MethodSet(plan.config)
-    run, expected = DryRun(plan, methods, MOST), DryRun(plan, methods, LIKELY, units_of, earlier)
+    run = DryRun(plan, methods, MOST)
+    expected = DryRun(plan, methods, LIKELY, await count_units(built))
     most, likely = run.figures(), expected.figures()
     n_compared, compared = run.comparisons()
     dollars = {name: run.dollars(name, figures) for name, figures in most.items()}
@@ -475,12 +354,9 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
         f"Dollars:          {_total(list(dollars.values()), models)}",
         soft_wrap=True,
     )
-    answers = f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
-    if earlier.answers:
-        answers = "answers as long as in an earlier run of these models"
     lines = [
-        f"Expected: contexts are as long as the texts of the index allow, and {answers}. "
-        "Most: both are as long as the settings allow."
+        "Expected: contexts are as long as the texts of the index allow, and answers have "
+        f"{LIKELY.answer} tokens. Most: both are as long as the settings allow."
     ]
     if tokens is None or None in dollars.values():
         limit = "--max-cost bounds what calls to the models below cost."
@@ -504,8 +380,14 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     title = "Expected and at most, by method"
     rows = list(zip(most, *cells.values(), strict=True))
     table = Table(title, [METHOD, *((heading, "count") for heading in cells)], rows)
-    lines += describe_building({name: plan.headers[name] for name in unbuilt}, units_of)
-    lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
+    if unbuilt:
+        one, named = len(unbuilt) == 1, join_names(unbuilt, most=_MOST_NAMED)
+        lines.append(
+            f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
+            f"building {'it' if one else 'them'} is not in these figures. --max-cost does not "
+            f"bound it. Contexts of {'it' if one else 'them'} are expected to be full."
+        )
+    lines += describe_index_costs({key: costs.get(key) for key in built})
     show(console, [table, *map(Line, lines)])
     console.print(f"Models:           {', '.join(models)}", soft_wrap=True)
     for model in models:

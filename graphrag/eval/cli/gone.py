@@ -21,7 +21,6 @@ GONE_FLAGS: Mapping[str, str] = {
     "each value that 20 questions have",
     "show --mlflow": "graphrag eval --otel sends spans, which MLflow's server takes, and "
     "show --export rows.csv writes every row",
-    "init --like": "copy the project's folder without its output, and change settings.yaml of the copy",
     "init --like": "copy the folder without its output, and change settings.yaml of the copy",
     "init --method": "name the workflows in settings.yaml of the copy",
     "init --set": "change settings.yaml of the copy",
