@@ -384,30 +384,23 @@ async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_
     assert old.correctness == {"tog": 0, "basic": 0}
 
 
-async def test_no_worse_and_no_dearer_is_one_command(runs, tmp_path):
+async def test_each_metric_may_have_a_margin_of_its_own(runs, tmp_path):
     await runs.add(methods=("tog",))
     await runs.add(methods=("tog",))
-    told = tmp_path / "gate.json"
-    old = runs.run_ids()[1]
-    both = ("compare", "latest", old, "--metric", "correctness=0.06", "--metric", "tokens=5%")
-    result = runs.call(*both, "--json", str(told), code=PASS)
-    assert "tog, tokens: PASS" in result.output
-    found = json.loads(told.read_text(encoding="utf-8"))
-    (item,) = found["items"]
-    assert (item["metric"], item["decision"]["margin"]) == ("correctness", 0.06)
-    assert [each["figure"] for each in found["figures"]] == ["tokens"]
-    runs.call("compare", "latest", old, "--metric", "tokens", code=PASS)
+    told, old = tmp_path / "gate.json", runs.run_ids()[1]
+    named = ("compare", "latest", old, "--metric", "correctness=0.06,completeness")
+    runs.call(*named, "--json", str(told), code=PASS)
+    items = json.loads(told.read_text(encoding="utf-8"))["items"]
+    margins = {each["metric"]: each["decision"]["margin"] for each in items}
+    assert margins == {"correctness": 0.06, "completeness": 0.05}
     for name, said in (
-        ("mrr", "It decides on: correctness"),
-        ("cost_usd", "both have: latency_s, tokens"),
-        ("tokens=x", "must be a number above 0"),
-        ("correctness=5%", "number of points"),
+        ("mrr", "There is no metric 'mrr'"),
+        ("tokens=5%", "does not decide on tokens since version 2.0.0: the line Cost says"),
+        ("correctness,latency_s", "does not decide on latency_s since version 2.0.0"),
+        ("correctness=5%", "must be a number of points between 0 and 1, such as 0.03, not '5%'"),
+        ("correctness=x", "must be a number of points"),
+        ("=0.03", "names no metric; write NAME=MARGIN"),
+        ("correctness,correctness", "is named twice"),
     ):
         refused = runs.call("compare", "latest", old, "--metric", name, code=USAGE)
         assert said in flat(refused.output)
-    runs.call("compare", old, "--pin", code=PASS)
-    for path in runs.output.glob("eval.db*"):
-        path.unlink()
-    await runs.add(methods=("tog",))
-    gone = runs.call("compare", "latest", "--metric", "tokens", code=USAGE)
-    assert "does not hold the baseline" in flat(gone.output)

@@ -88,7 +88,7 @@ def test_a_run_of_few_of_the_baselines_questions_does_not_pass():
     assert str(decision.reason).startswith("60 of the baseline's 359 scored questions")
     assert (decision.n_baseline, decision.n_pairs) == (359, 60)
     assert comparison.items[0].difference.n_dropped_pairs == decision.n_dropped_pairs == 299
-    assert "299 only in the baseline" in describe_decision(comparison.decided[0])
+    assert "299 only in the baseline" in describe_decision(comparison.items[0])
 
 
 @pytest.mark.parametrize(("n_wrong", "outcome"), [(60, FAIL), (10, INCONCLUSIVE)])
@@ -104,7 +104,7 @@ def test_it_fails_where_the_missing_questions_can_not_save_it(n_wrong, outcome):
 def test_questions_that_only_the_new_run_holds_are_no_gap():
     comparison = gate([row(i) for i in range(160)], [row(i) for i in range(100)])
     assert (comparison.outcome, len(comparison.items[0].only_new)) == (PASS, 60)
-    assert "60 only in the new run" in describe_decision(comparison.decided[0])
+    assert "60 only in the new run" in describe_decision(comparison.items[0])
 
 
 def test_a_failed_search_counts_in_every_metric():

@@ -1,17 +1,13 @@
-"""A comparison names what was set differently, another index, and every figure that fell."""
+"""A comparison names what was set differently, and another index."""
 
 import asyncio
-import json
 import re
 from dataclasses import replace
 
-import pytest
 import yaml
 from support.clock_evaluation import Evaluation
-from support.openai_server import Behaviour
 
 from graphrag.eval.compare.compare import compare_runs
-from graphrag.eval.compare.figures import compare_figures
 from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.stats.gates import GateOutcome
@@ -55,13 +51,10 @@ def test_another_index_is_inconclusive_unless_one_accepts_it(make_evaluation):
     assert "index of clock changed since the baseline" in compared.output
     assert "chunk size 60 -> 59" in compared.output
     assert re.search(r"prompts [0-9a-f]{8} -> [0-9a-f]{8}", compared.output)
-    figures = evaluation.run("compare", "latest", "--metric", "tokens=90%", **WIDE)
-    assert figures.exit_code == INCONCLUSIVE, figures.output
-    flags = ("--metric", "correctness,tokens=90%", "--accept-index-change")
-    accepted = evaluation.run("compare", "latest", *flags, **WIDE)
+    accepted = evaluation.run("compare", "latest", "--accept-index-change", **WIDE)
     assert accepted.exit_code == DONE, accepted.output
     said = " ".join(accepted.output.split())
-    assert said.count("the index of clock changed, and as you accepted it this takes each") == 2
+    assert "the index of clock changed, and as you accepted it this takes each" in said
 
 
 def test_what_was_set_differently_is_named(make_evaluation):
@@ -89,51 +82,3 @@ def test_what_was_set_differently_is_named(make_evaluation):
     assert own == (
         "the runs' own settings differ (max_output_tokens: not set -> 300, trials: not set -> 2)"
     )
-
-
-N = 30
-
-
-def test_a_fall_of_any_figure_is_named(make_evaluation, server):
-    evaluation = make_evaluation(
-        server.base_url,
-        methods=["basic"],
-        metrics=["correctness", "completeness"],
-        judge={"quality": True},
-    )
-    evaluation.write_rows(
-        [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
-    )
-    level: dict[str, float] = {"completeness": 1, "accuracy": 0.9, "words": 3}
-
-    def reply(request: object) -> str:
-        text = str(request)
-        if "accuracy" in text:
-            given = dict.fromkeys(("completeness", "relevance", "overall_score"), 0.5)
-            return json.dumps({"reasoning": "said", "accuracy": level["accuracy"], **given})
-        if "score" in text or "ground_truth" in text:
-            score = 1 if "ground_truth" in text else level["completeness"]
-            return json.dumps({"reason": "said", "score": score})
-        return "Idris [Data: Sources (0)]. " * int(level["words"])
-
-    server.behaviour = Behaviour(reply)
-    assert evaluation.run("-q").exit_code == DONE
-    level.update(completeness=0, accuracy=0.4, words=40)
-    assert evaluation.run("-q").exit_code == DONE
-    new, old = (run.run_id for run in list_runs(evaluation.store_path))
-    found = {c.figure: c for c in compare_figures(new, old, evaluation.store_path)}
-    certain = {name for name, change in found.items() if change.is_certain and change.is_worse}
-    assert {"completeness", "quality.accuracy", "tokens"} <= certain
-    assert not found["correctness"].is_certain
-    assert not found["quality.overall_score"].is_certain
-    accuracy = found["quality.accuracy"]
-    assert (accuracy.baseline, accuracy.new) == (pytest.approx(0.9), pytest.approx(0.4))
-    assert (accuracy.difference, accuracy.n_pairs) == (pytest.approx(-0.5), N)
-    shown = evaluation.run("compare", new, old, "--full", COLUMNS="200")
-    assert "Undecided for " in shown.output  # it looks at correctness alone, as it did
-    assert "Worse: basic, quality.accuracy: 0.9 -> 0.4 over 30 pairs" in shown.output
-    assert "Worse: basic, completeness: 1 -> 0 over 30 pairs" in shown.output
-    latency = found["latency_s"]
-    assert (latency.p, latency.is_certain) == (None, False)
-    assert "Latency: basic: " in shown.output
-    assert "correctness:" not in shown.output.split("Of ")[1]

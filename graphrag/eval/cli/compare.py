@@ -37,8 +37,8 @@ def compare(
     metric: Annotated[
         list[str] | None,
         option(
-            "E.g. correctness,completeness or tokens=5%; also cost_usd, latency_s; each with its "
-            "own =MARGIN; default: correctness, or the first that both ask."
+            "E.g. correctness,completeness=0.03, each with its own =MARGIN if it has one; default: "
+            "correctness, or the first that both ask."
         ),
     ] = None,
     methods: Annotated[
@@ -87,7 +87,7 @@ def compare(
     run = place.find_run(new, quiet=quiet)
     baseline = None if pin else place.find_run(old or "pinned", quiet=quiet)
     with starting(quiet):
-        from graphrag.eval.compare.compare import compare_rows
+        from graphrag.eval.compare.compare import compare_runs, read_metric_terms
         from graphrag.eval.report.comparison import render_json
         from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
@@ -100,7 +100,8 @@ def compare(
         rows = read_rows(run, store_path), read_rows(baseline, store_path)
     chosen = None if methods is None else split_names(methods)
     with working(notes, f"Comparing {counted(len(rows[0].rows), 'answer')}"):
-        comparison = compare_rows(rows, store_path, metric, chosen, margin, accept_index_change)
+        metrics = read_metric_terms(metric) if metric else None
+        comparison = compare_runs(*rows, chosen, metrics, margin, accept_index_change)
     if junit is not None:
         write_file(junit, render_junit(comparison))
     if json is not None:
@@ -137,24 +138,7 @@ def show_outcome(
         write_file(markdown, text)
     if summary:
         _append(Path(summary), text)
-    if not quiet:
-        _show_changes(comparison, store_path, full)
     return EXIT_CODES[comparison.outcome.value]
-
-
-def _show_changes(comparison: "RunComparison", store_path: Path, full: bool) -> None:
-    """Say what else changed between two runs of the store: what got worse, or everything."""
-    from graphrag.eval.compare.figures import compare_figures
-    from graphrag.eval.report.comparison import list_figure_changes
-
-    new, old = comparison.new.run_id, comparison.baseline.run_id
-    if new is None or old is None or not store_path.is_file():
-        return
-    with working(open_console(stderr=True), "Looking at every other figure"):
-        changes = compare_figures(new, old, store_path)
-    subset = changes if full else [change for change in changes if change.is_worse]
-    for line in list_figure_changes(subset)[0 if full else 1 :]:
-        say(line)
 
 
 def pin_run(source: str, store_path: Path, quiet: bool = False) -> int:

@@ -13,7 +13,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
-from graphrag.eval.compare.compare import compare_rows
+from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
@@ -315,7 +315,7 @@ def _choose(about: RunDescription, flags: ShowFlags, store_path: Path) -> list[Q
         results.sort(key=lambda result: ranks[result.sample_id])
     if flags.changed is not None:
         rows = read_rows(about.run.run_id, store_path), read_rows(flags.changed, store_path)
-        flipped = {(flip.question_id, flip.method) for flip in compare_rows(rows, store_path).flips}
+        flipped = {(flip.question_id, flip.method) for flip in compare_runs(*rows).flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]
     return results
 

@@ -128,7 +128,7 @@ def _decide(
     outcome: "SuiteOutcome", baseline: "RunRows | None", store_path: Path, flags: SuiteFlags
 ) -> int:
     """Ask the gate, pin the run if that is wanted, and return the exit code."""
-    from graphrag.eval.compare.compare import compare_rows
+    from graphrag.eval.compare.compare import compare_runs
     from graphrag.eval.results.runs import read_rows
     from graphrag.eval.suite.summary import worst_status
 
@@ -146,9 +146,7 @@ def _decide(
     elif baseline is not None:
         rows, margin = (read_rows(run_id, store_path), baseline), flags.margin
         gate = explained(
-            lambda: show_outcome(
-                compare_rows(rows, store_path, margin=margin), store_path, quiet=quiet
-            )
+            lambda: show_outcome(compare_runs(*rows, margin=margin), store_path, quiet=quiet)
         )
         code = code or gate
     if flags.set_baseline:

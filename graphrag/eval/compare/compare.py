@@ -14,13 +14,6 @@ from graphrag.eval.compare.changes import (
     judge_changes,
     list_setup_changes,
 )
-from graphrag.eval.compare.figures import (
-    OF_THE_HOUR,
-    FigureComparison,
-    FigureKey,
-    read_amounts,
-    read_metric_terms,
-)
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score, owes_nothing
@@ -28,12 +21,10 @@ from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
-    AmountCase,
     GateCase,
     GateDecision,
     GateOutcome,
     combine_outcomes,
-    decide_amount,
     decide_gates,
 )
 from graphrag.eval.stats.intervals import Score
@@ -137,15 +128,13 @@ class MethodComparison:
 class RunComparison:
     """Two runs compared; every surface shows what stands here.
 
-    ``items`` is empty only where amounts alone are compared; ``warnings``: what makes the
-    comparison weaker than it looks; ``figures``: the amounts that are held against a threshold.
+    ``warnings``: what makes the comparison weaker than it looks.
     """
 
     new: RunMetadata
     baseline: RunMetadata
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
-    figures: tuple[FigureComparison, ...] = ()
 
     @property
     def flips(self) -> list[QuestionChange]:
@@ -153,14 +142,9 @@ class RunComparison:
         return [flip for item in self.items for flip in item.flips]
 
     @property
-    def decided(self) -> tuple[MethodComparison | FigureComparison, ...]:
-        """What the gate decided on: each item, then each amount."""
-        return (*self.items, *self.figures)
-
-    @property
     def outcome(self) -> GateOutcome:
-        """FAIL if any item or figure fails, PASS if all pass, else INCONCLUSIVE."""
-        return combine_outcomes(item.decision.outcome for item in self.decided)
+        """FAIL if any item fails, PASS if all pass, else INCONCLUSIVE."""
+        return combine_outcomes(item.decision.outcome for item in self.items)
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
@@ -181,32 +165,46 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
     return path
 
 
-def compare_rows(
-    rows: tuple[RunRows, RunRows],
-    store_path: Path,
-    terms: list[str] | None = None,
-    methods: list[str] | None = None,
-    margin: float = MARGIN,
-    accept_index_change: bool = False,
-) -> RunComparison:
-    """Compare two runs, the new one first.
+_AMOUNTS = ("cost_usd", "latency_s", "tokens")
+"""What the gate of 1.x decided on as well."""
 
-    ``terms`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
+
+def read_metric_terms(texts: Sequence[str]) -> dict[str, float | None]:
+    """Read ``NAME`` and ``NAME=MARGIN`` of judged metrics, comma-separated.
+
+    Returns name -> its margin, a number of points, None where none is given. UsageError if a margin
+    is no positive number, or a name is given twice or can't be decided on any more.
     """
-    limits = read_metric_terms(terms) if terms else {}
-    judged = {name: limit for name, limit in limits.items() if name in METRICS}
-    for name, limit in judged.items():
-        if limit is not None and limit.is_relative:
-            raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
-    amounts = {name: limit for name, limit in limits.items() if name not in METRICS}
-    return compare_runs(
-        *rows,
-        methods,
-        {name: limit and limit.value for name, limit in judged.items()} if terms else None,
-        margin,
-        accept_index_change,
-        read_amounts(*rows, amounts, store_path) if amounts else {},
-    )
+    terms: dict[str, float | None] = {}
+    for text in (term.strip() for line in texts for term in line.split(",")):
+        name, has_margin, margin = (part.strip() for part in text.partition("="))
+        if not name:
+            if has_margin:
+                raise UsageError(f"{text!r} names no metric; write NAME=MARGIN.")
+            continue
+        if name in _AMOUNTS:
+            raise UsageError(
+                f"The gate does not decide on {name} since version 2.0.0: the line Cost says what "
+                "both runs took, --max-cost stops a run, and thresholds in eval_config.yaml are "
+                "means that a run must reach."
+            )
+        if name in terms:
+            raise UsageError(f"{name} is named twice; name it once, with its margin.")
+        terms[name] = _read_margin(name, margin) if has_margin else None
+    return terms
+
+
+def _read_margin(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise UsageError(
+            f"The margin of {name} must be a number of points between 0 and 1, such as 0.03, not "
+            f"{text!r}."
+        )
+    return value
 
 
 def compare_runs(
@@ -216,7 +214,6 @@ def compare_runs(
     metrics: Mapping[str, float | None] | Sequence[str] | None = None,
     margin: float = MARGIN,
     accept_index_change: bool = False,
-    amounts: Mapping[FigureKey, AmountCase] | None = None,
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
 
@@ -225,7 +222,7 @@ def compare_runs(
     default correctness where both runs asked it, else the first of the new run's that both asked.
     ``margin``: the loss that the gate still accepts, in (0, 1), on metrics without one of their
     own. ``accept_index_change``: the gate decides although indexes changed, as if questions were
-    independent. ``amounts``: what is held against a threshold, see ``read_amounts``.
+    independent.
 
     UsageError if a method, metric or margin can't be compared, both are the same run, or questions
     under the same id are others.
@@ -235,7 +232,7 @@ def compare_runs(
         metrics = ["correctness" if "correctness" in shared else shared[0]]
     limits = metrics if isinstance(metrics, Mapping) else dict[str, float | None].fromkeys(metrics)
     margins = {metric: margin if limit is None else limit for metric, limit in limits.items()}
-    _check_terms(new, baseline, list(margins), (margin, *margins.values()), bool(amounts))
+    _check_terms(new, baseline, list(margins), (margin, *margins.values()))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
@@ -290,11 +287,6 @@ def compare_runs(
             *doubts,
             *(_list_lone_methods(new.rows, baseline.rows, chosen) if methods is None else ()),
         ),
-        tuple(
-            _decide_amount(key, case, sides, accept_index_change)
-            for key, case in (amounts or {}).items()
-            if key[0] in chosen
-        ),
     )
 
 
@@ -315,7 +307,6 @@ def _check_terms(
     baseline: RunRows,
     metrics: Sequence[str],
     margins: Sequence[float],
-    has_figures: bool,
 ) -> None:
     for margin in margins:
         if not 0 < margin < 1:
@@ -323,7 +314,7 @@ def _check_terms(
     if new.metadata.run_id is not None and new.metadata.run_id == baseline.metadata.run_id:
         msg = f"Both sides are run {new.metadata.run_id}; name another run to compare with."
         raise UsageError(msg)
-    if not metrics and not has_figures:
+    if not metrics:
         raise UsageError(f"No metric is named; choose of {', '.join(METRICS)}.")
     for metric in metrics:
         if metric not in METRICS:
@@ -388,20 +379,6 @@ def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
         sum(pair[side].states[metric] in NEVER_ASKED for pair in joined.pairs) for side in (0, 1)
     )
     return new, old
-
-
-def _decide_amount(
-    key: FigureKey, case: AmountCase, sides: tuple[RunMetadata, RunMetadata], accepts: bool
-) -> FigureComparison:
-    method, figure = key
-    documents = {str(document or "") for document in case.documents or [""]}
-    undecided, assumed = judge_changes(changed_indexes(*sides, method, documents), accepts)
-    if undecided is not None:
-        case = replace(case, undecided=undecided)
-    notes = [] if assumed is None else [str(assumed)]
-    if figure in OF_THE_HOUR:
-        notes.append("the answers of a run share the load of its hour, which no question shows")
-    return FigureComparison(method, figure, decide_amount(case), "; ".join(notes) or None)
 
 
 def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:

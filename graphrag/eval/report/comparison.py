@@ -11,10 +11,9 @@ from graphrag.eval.compare.compare import (
     QuestionChange,
     RunComparison,
 )
-from graphrag.eval.compare.figures import FigureChange, FigureComparison
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
-from graphrag.eval.report.cells import EACH_ALONE, money, p_value, plain_amount, share
+from graphrag.eval.report.cells import EACH_ALONE, money, share
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.table import Line, Part, Table, Value
 from graphrag.eval.results.runs import StoredRun
@@ -37,10 +36,9 @@ def answer_comparison(
     comparison: RunComparison, usages: Mapping[str, Usage] | None = None
 ) -> Answer:
     """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
-    outcome, flips, decided = comparison.outcome, comparison.flips, comparison.decided
-    decisive = [item for item in decided if item.decision.outcome is outcome]
-    items = [item for item in comparison.items if item.decision.outcome is outcome]
-    has_one = len({item.metric for item in decided}) == 1
+    outcome, flips = comparison.outcome, comparison.flips
+    decisive = [item for item in comparison.items if item.decision.outcome is outcome]
+    has_one = len({item.metric for item in comparison.items}) == 1
     reasons = {
         item.method if has_one else f"{item.method}'s {item.metric}": item.decision.reason
         for item in decisive
@@ -48,8 +46,8 @@ def answer_comparison(
     who = join_names(list(dict.fromkeys(item.method for item in decisive)))
     n_wrong, n_right = (sum(flip.newly == word for flip in flips) for word in ("wrong", "right"))
     dropped = _dropped(*comparison.items)
-    counts = [item.decision.n_pairs for item in comparison.items or decided]
-    n_pairs, more = max(counts, default=0), max((_more(i.decision) for i in items), default=0)
+    counts = [item.decision.n_pairs for item in comparison.items]
+    n_pairs, more = max(counts, default=0), max((_more(i.decision) for i in decisive), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
     run_id = comparison.new.run_id
@@ -58,9 +56,8 @@ def answer_comparison(
     if outcome is GateOutcome.FAIL:
         chip, headline = "FAIL", f"{who} got worse."
     elif outcome is GateOutcome.INCONCLUSIVE:
-        is_whole = len(items) == len(decisive) > 0
         chip = "INCONCLUSIVE"
-        if is_whole and all(item.decision.is_complete for item in items):
+        if decisive and all(item.decision.is_complete for item in decisive):
             chip = "TOO FEW"
         else:
             more = 0  # verdicts are missing, or an index changed: questions don't help
@@ -79,7 +76,7 @@ def answer_comparison(
         _costs(comparison, usages) if usages else "",
         next_,
         command,
-        tuple(map(describe_decision, decided)),
+        tuple(map(describe_decision, comparison.items)),
         label_of(comparison),
     )
 
@@ -91,7 +88,7 @@ def _changed_budgets(comparison: RunComparison) -> str:
     """
     sides = comparison.baseline, comparison.new
     then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
-    compared = dict.fromkeys(item.method for item in comparison.decided)
+    compared = dict.fromkeys(item.method for item in comparison.items)
     changes: list[str] = []
     for method in compared:
         keys = then.get(method, {}).keys() & now.get(method, {}).keys()
@@ -155,10 +152,9 @@ def list_comparison(
     """
     table, answer = differences_table(comparison), answer_comparison(comparison, usages)
     parts: list[Part] = [*list_lines(answer)]
-    if comparison.items:
-        parts.append(replace(table, columns=table.columns[:-1], rows=[r[:-1] for r in table.rows]))
-    parts += map(Line, answer.how if full else answer.how[len(comparison.items) :])
+    parts.append(replace(table, columns=table.columns[:-1], rows=[r[:-1] for r in table.rows]))
     if full:
+        parts += map(Line, answer.how)
         parts += (Line(f"{i.method}, {i.metric}: {i.verdict}") for i in comparison.items)
         parts += map(Line, describe_tests([item.difference for item in comparison.items]))
     parts += map(Line, list_weaknesses(comparison))
@@ -224,21 +220,13 @@ def list_unjoined(comparison: RunComparison) -> list[str]:
     ]
 
 
-def describe_decision(item: MethodComparison | FigureComparison) -> str:
-    """Return what the gate decided on a method and a metric or an amount, and why, as a line."""
-    if isinstance(item, MethodComparison):
-        gate, note = item.decision, None
-        pairs = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
-        pairs += _dropped(item) or "0 without both verdicts"
-    else:
-        amount, note, pairs = item.decision, item.note, "no pairs"
-        if amount.baseline is not None and amount.new is not None:
-            values = " -> ".join(map(plain_amount, (amount.baseline, amount.new)))
-            pairs = f"{values} over {amount.n_pairs:,} pairs"
-        n = amount.n_dropped_pairs
-        pairs += f", {n:,} without both values" if n else ""
-    why = f"{item.decision.outcome.value.upper()}: {item.decision.reason} ({pairs})"
-    return f"{item.method}, {item.metric}: {why}{'' if note is None else f'; {note}'}"
+def describe_decision(item: MethodComparison) -> str:
+    """Return what the gate decided on a method and a metric, and why, as a line."""
+    gate = item.decision
+    pairs = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
+    pairs += _dropped(item) or "0 without both verdicts"
+    why = f"{gate.outcome.value.upper()}: {gate.reason} ({pairs})"
+    return f"{item.method}, {item.metric}: {why}"
 
 
 def _dropped(*items: MethodComparison) -> str:
@@ -312,35 +300,6 @@ def _are_of_default(comparison: RunComparison) -> bool:
     return "correctness" not in shared and compared == set(shared[:1])
 
 
-def list_figure_changes(changes: Sequence[FigureChange]) -> list[str]:
-    """Return which of all figures changed beyond chance, a line each; empty without figures."""
-    if not changes:
-        return []
-    certain = sorted((c for c in changes if c.is_certain), key=lambda c: not c.is_worse)
-    n_tested = sum(c.p_holm is not None for c in changes)
-    n_worse = sum(c.is_worse for c in certain)
-    return [
-        f"Of {n_tested} figures (every method and metric, rubric, quality, assertions, tokens, "
-        f"cost, retrieval), beyond chance: {n_worse} worse, {len(certain) - n_worse} better "
-        "(exploratory, Holm over all; the gate does not look at them)",
-        *(
-            f"{'Worse' if c.is_worse else 'Better'}: {c.method}, {c.figure}: {_change(c)} over "
-            f"{c.n_pairs} pairs ({p_value(c.p_holm)})"
-            for c in certain
-        ),
-        *(
-            f"Latency: {c.method}: {_change(c)} s on average (not tested, as the answers of a run "
-            "share the load of its hour)"
-            for c in changes
-            if c.figure == "latency_s"
-        ),
-    ]
-
-
-def _change(change: FigureChange) -> str:
-    return f"{plain_amount(change.baseline)} -> {plain_amount(change.new)}"
-
-
 def render_json(comparison: RunComparison) -> str:
     """Return the comparison as JSON, with every number behind the gate's answer."""
     new, old = comparison.new, comparison.baseline
@@ -351,7 +310,6 @@ def render_json(comparison: RunComparison) -> str:
         "baseline": old.name,
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
         "items": [_list_values(item) for item in comparison.items],
-        "figures": [asdict(change) for change in comparison.figures],
         "warnings": list(comparison.warnings),
     }
     return whole_json(values)

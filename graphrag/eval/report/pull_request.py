@@ -55,15 +55,14 @@ def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | Non
         *(f"{' and '.join(sides)}: {line}" for line, sides in rooms.items()),
     ]
     table, answer = differences_table(comparison), answer_comparison(comparison, usages)
-    n_items, (first, *others) = len(comparison.items), list_lines(answer)
+    first, *others = list_lines(answer)
     visible = [
         *(f"### Evaluation gate: {answer.chip}", "", f"**{escape(first.text)}**  "),
         *(f"{escape(line.text)}  " for line in others),
         *("", escape(table.title), "", *markdown_table(table), ""),
-        *(f"- {escape(reason)}" for reason in answer.how[n_items:]),
         *(f"- Warning: {escape(line)}" for line in warnings),
     ]
-    notes = [f"- {escape(line)}" for line in (*answer.how[:n_items], *list_weaknesses(comparison))]
+    notes = [f"- {escape(line)}" for line in (*answer.how, *list_weaknesses(comparison))]
     return _fit(visible, _flips(comparison.flips), _details("How sure this is", notes))
 
 
@@ -74,7 +73,7 @@ def list_annotations(comparison: RunComparison) -> list[str]:
     lines = [
         *(
             (kinds[item.decision.outcome], f"{describe_decision(item)}{label}")
-            for item in comparison.decided
+            for item in comparison.items
             if item.decision.outcome in kinds
         ),
         *(("warning", line) for line in comparison.warnings),
@@ -124,7 +123,7 @@ def render_junit(comparison: RunComparison) -> str:
     """
     suites, label = ElementTree.Element("testsuites"), in_brackets(label_of(comparison))
     cases: list[ElementTree.Element] = []
-    for item in comparison.decided:
+    for item in comparison.items:
         cases.append(_case(f"graphrag.eval.{item.metric}", item.method))
         if (end := _OUTCOMES.get(item.decision.outcome)) is not None:
             ElementTree.SubElement(cases[-1], end, message=_allowed(describe_decision(item)))

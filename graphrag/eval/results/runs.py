@@ -247,23 +247,6 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
     return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
 
 
-def read_question_figures(store: EvaluationStore, run: Run) -> tuple[ByMethod, ByMethod]:
-    """Return the figures of a run, question by question: of several searches, their mean.
-
-    First, by method, what a judge gave: the metrics that were asked (0 or 1), and of each scorer
-    ``<name>.<part>`` in its limits, as ``rubric.relevance`` (1 to 5) and ``assertions.vital`` (in
-    [0, 1], 0 for a failed search). Then what needs no judge: ``latency_s`` of searches that
-    answered, ``tokens``, ``cost_usd``, and the retrieval measures where the run's own file of them
-    is there. What further judges gave, and the retrieval measures, are of the first search. What is
-    not known is left out or None.
-    """
-    by_method, judged = _read_judged(store, run)
-    retrieval = _retrieval(store.path.parent, run.run_id)
-    return judged, {
-        m: {**_efficiency(rows), **retrieval.get(m, {})} for m, rows in by_method.items()
-    }
-
-
 def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
     """Return every row that is done by method, and what a judge gave."""
     all_rows = stored_rows(store, run, every_trial=True, waiting="left out")
@@ -389,7 +372,8 @@ class StoredRun:
     show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>``
     in [0, 1]; and ``<metric>, failed as 0`` if failed searches make the two differ. ``n``: method
     -> figure -> the questions behind it. ``measured``: method -> figure -> mean of what needs no
-    judge, see ``read_question_figures``, and ``median_latency_s`` of all searches, failed ones too.
+    judge: ``latency_s`` of searches that answered, ``median_latency_s`` of all, ``tokens``,
+    ``cost_usd``, and the retrieval measures where the run's own file of them is there.
     ``label``, ``note``: what people call it and say of it.
     """
 

@@ -1,4 +1,4 @@
-"""The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts and on amounts of two runs."""
+"""The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts of two runs."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -8,9 +8,7 @@ from math import ceil, floor
 from statistics import fmean
 from typing import Self, TypeVar
 
-import numpy as np
-
-from graphrag.eval.stats.intervals import Score, Structure, present, scale_interval
+from graphrag.eval.stats.intervals import Score, Structure
 from graphrag.eval.stats.paired import (
     MCNEMAR,
     MIN_COVERAGE,
@@ -26,12 +24,9 @@ from graphrag.eval.stats.paired import (
     tally_documents,
 )
 from graphrag.eval.stats.power import ALPHA
-from graphrag.text.bounds import number_beside
 
 MARGIN = 0.05
 MAX_COVERAGE_GAP = 0.02
-MIN_EQUAL = 59
-"""Pairs, all alike, from which at 95 % confidence under 5 % of questions differ: .95^59 < .05."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -299,121 +294,3 @@ def _answer(
 def percent_below(share: float) -> str:
     """Return a share that is under a bound in per cent, rounded down: 94.96 is not 95.0."""
     return f"{floor(1000 * share + 1e-9) / 10:.1f}%"
-
-
-@dataclass(frozen=True, slots=True)
-class AmountCase:
-    """One amount of one method in two runs, of which less is better: tokens, seconds, dollars.
-
-    ``pairs``: (new, baseline) of every question that the baseline holds, None where one is missing,
-    with their ``documents``. ``margin``: the increase that is still accepted, > 0, in the unit of
-    the amount; ``is_relative``: as a share of the baseline's mean. ``undecided``: why the pairs
-    can't decide.
-    """
-
-    pairs: Sequence[tuple[float | None, float | None]]
-    margin: float
-    is_relative: bool = False
-    documents: Sequence[Hashable] | None = None
-    undecided: Reason | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AmountDecision:
-    """The answer on an amount, in its unit; None without pairs.
-
-    ``n_pairs`` questions have both values, ``n_dropped_pairs`` lack one, ``n_baseline`` have one in
-    the baseline. ``baseline``, ``new``: means over the pairs; ``increase``: new less baseline;
-    ``lower_bound``, ``upper_bound``: its one-sided 95 % limits, named by ``bound``, None where they
-    are not known; ``margin`` as it is held against them.
-    """
-
-    outcome: GateOutcome
-    reason: Reason
-    n_pairs: int
-    n_dropped_pairs: int
-    n_baseline: int
-    baseline: float | None = None
-    new: float | None = None
-    increase: float | None = None
-    lower_bound: float | None = None
-    upper_bound: float | None = None
-    margin: float | None = None
-    bound: str = "none"
-
-
-def decide_amount(case: AmountCase) -> AmountDecision:
-    """Hold an amount against its threshold.
-
-    PASS when the upper limit of the increase lies within the margin, FAIL when the lower one lies
-    beyond it, else INCONCLUSIVE, as when under 95 % of the baseline's values have one to hold
-    against. ValueError if a value is negative or not finite.
-    """
-    present([value for pair in case.pairs for value in pair], 0.0, np.finfo(float).max)
-    documents = case.documents or [None] * len(case.pairs)
-    both = [
-        (new, old, document)
-        for (new, old), document in zip(case.pairs, documents, strict=True)
-        if new is not None and old is not None
-    ]
-    decision = AmountDecision(
-        outcome=GateOutcome.INCONCLUSIVE,
-        reason=case.undecided or Reason("no question has a value in both runs"),
-        n_pairs=len(both),
-        n_dropped_pairs=len(case.pairs) - len(both),
-        n_baseline=sum(old is not None for _, old in case.pairs),
-        margin=None if case.is_relative else case.margin,
-    )
-    if not both:
-        return decision
-    increases = [new - old for new, old, _ in both]
-    low, high, bound = scale_interval(increases, [d for _, _, d in both], 1 - 2 * ALPHA)
-    if high is None and len(increases) >= MIN_EQUAL:  # all alike: a t limit would be too sure
-        low = high = increases[0]
-        bound = "all pairs alike"
-    baseline = fmean(old for _, old, _ in both)
-    decision = replace(
-        decision,
-        baseline=baseline,
-        new=fmean(new for new, _, _ in both),
-        increase=fmean(increases),
-        lower_bound=low,
-        upper_bound=high,
-        margin=case.margin * baseline if case.is_relative else case.margin,
-        bound=bound,
-    )
-    if case.undecided is not None:
-        return decision
-    outcome, reason = _answer_on_amount(decision)
-    return replace(decision, outcome=outcome, reason=reason)
-
-
-def _answer_on_amount(decision: AmountDecision) -> tuple[GateOutcome, Reason]:
-    low, high, margin = decision.lower_bound, decision.upper_bound, decision.margin
-    if decision.n_pairs < MIN_COVERAGE * decision.n_baseline:
-        return GateOutcome.INCONCLUSIVE, Reason(
-            "{} of the {} questions that the baseline has a value for have one in the new run, {}, "
-            "under 95 %",
-            (
-                f"{decision.n_pairs:,}",
-                f"{decision.n_baseline:,}",
-                percent_below(decision.n_pairs / decision.n_baseline),
-            ),
-        )
-    if low is None or high is None or margin is None:
-        return GateOutcome.INCONCLUSIVE, Reason("too few pairs to say what is ruled out")
-    accepted = number_beside(margin, low, high, digits=4, kind="g")
-    if high <= margin:
-        return GateOutcome.PASS, Reason(
-            "an increase over {} is ruled out at 95 % confidence, and {} is accepted",
-            (f"{max(0.0, high):.4g}", accepted),
-        )
-    if low > margin:
-        return GateOutcome.FAIL, Reason(
-            "at 95 % confidence it increased by {} or more, and {} is accepted",
-            (number_beside(low, margin, digits=4, kind="g"), accepted),
-        )
-    return GateOutcome.INCONCLUSIVE, Reason(
-        "an increase of up to {} can't be ruled out at 95 % confidence, more than the accepted {}",
-        (number_beside(high, margin, digits=4, kind="g"), accepted),
-    )

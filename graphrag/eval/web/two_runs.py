@@ -42,7 +42,7 @@ def render_two_runs(
     flips = {w: [f for f in comparison.flips if f.newly == w] for w in ("wrong", "right")}
     with open_store(store_path) as store:
         newly = {word: _pair_answers(store, names, group[:_MOST]) for word, group in flips.items()}
-    methods = list(dict.fromkeys(decision.method for decision in comparison.decided))
+    methods = list(dict.fromkeys(item.method for item in comparison.items))
     facts = (new.metadata.indexes, old.metadata.indexes)
     settings = list_setup_changes(new.metadata.setup, old.metadata.setup, methods, facts)
     now, before = runs if len(runs) == 2 else (None, None)
