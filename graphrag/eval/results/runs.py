@@ -222,9 +222,9 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
 
 
 class PinnedBaseline(BaseModel):
-    """What a baseline file holds."""
+    """What a baseline file holds; what only an earlier version knows is left out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore")
 
     format: Literal[1]
     pinned_at: str
