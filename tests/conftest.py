@@ -40,7 +40,7 @@ pytest_plugins = ["support.chromium", "support.clock_fixtures", "support.release
 _LONG = (
     *("test_ray", "test_docs", "test_results_page", "test_packaging", "test_no_telemetry"),
     *("test_overlay", "test_examples", "test_interrupt", "test_kill_and_resume"),
-    *("test_released_parity", "test_stock_project", "test_held_loop", "test_read_only"),
+    *("test_released_parity", "test_stock_project", "test_terminal_interrupt", "test_read_only"),
     *("test_browser", "test_monitor", "test_evaluate", "test_faults_kill", "test_kill_at_the_end"),
     *("test_flat_memory", "test_older_stores", "test_plug_ins"),
 )

@@ -1,7 +1,6 @@
 """Whole units handed to workers: in this process, and once by Ray itself, where it is installed."""
 
 import json
-import re
 import signal
 import sqlite3
 import sys
@@ -19,9 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import Evaluation, MakeEvaluation, flat, wait_until
+from support.clock_evaluation import Evaluation, flat, wait_until
 from support.commands import run_apart
-from support.held_loops import shorten
 from support.openai_server import Behaviour, Fault, offline_reply
 from uv import find_uv_bin
 
@@ -323,59 +321,33 @@ def test_without_an_address_ray_is_begun_where_another_cluster_runs_on_the_machi
 
 HOLDING = """
 import asyncio, time
-from graphrag.eval.records import plug_ins
-from graphrag.eval.runner import held_loop
-
-plug_ins.NAMED_AFTER_S, held_loop.LET_GO_S = 0.5, 1  # in the worker, which imports this
 
 async def fine(question):
     await asyncio.sleep(0.01)
     return "Idris Vane"
 
 async def holding(question):
-    if "bank" in question:
-        time.sleep(3600)  # here
-    return "Idris Vane"
+    time.sleep(3600)
 """
-LINE = HOLDING.splitlines().index("        time.sleep(3600)  # here") + 1
 
 
-@pytest.fixture
-def held(make_evaluation: MakeEvaluation) -> Evaluation:
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_whose_worker_is_held_up(make_evaluation, number):
     pytest.importorskip("ray", reason="the extra ray is not installed")
+    others = ray_workers()
     evaluation = make_evaluation()
     (evaluation.root / "held_worker.py").write_text(HOLDING, encoding="utf-8")
     names = ("fine", "holding")
     methods = [{"name": name, "function": f"held_worker:{name}"} for name in names]
-    evaluation.configure(methods=methods, concurrency=2, timeout_s=2)
-    return evaluation
-
-
-@pytest.mark.slow
-def test_a_method_that_holds_a_workers_loop_is_named_and_ends_the_run(held):
-    others = ray_workers()
-    with held.start("--skip-judge", "--workers", "2") as process:
-        assert process.wait(200) == 1, process.output
-        output = flat(process.output)
-    assert "Warning: holding on 'q2' has held the event loop for" in output
-    assert re.search(r"of 12: holding on 'q2' has held the event loop for [2-9]", output), output
-    assert f"held_worker.py:{LINE} in holding" in output
-    assert "Continue with: graphrag eval" in output
-    assert "Traceback" not in output
-    assert not any(each.failure for each in held.responses())
-    assert wait_until(lambda: not ray_workers() - others, 30, 0.2)
-
-
-@pytest.mark.slow
-def test_an_interrupt_ends_a_run_whose_worker_is_held(held):
-    others = ray_workers()
-    held.configure(timeout_s=600)
-    with held.start("--skip-judge", "--workers", "2", prepare=shorten) as process:
-        assert wait_until(lambda: "has held the event loop" in process.output, 200), process.output
-        process.send(signal.SIGINT)
+    evaluation.configure(methods=methods, concurrency=2)
+    with evaluation.start("--skip-judge", "--workers", "2") as process:
+        assert wait_until(lambda: "0 of 12" in process.output, 200), process.output
+        assert wait_until(lambda: ray_workers() - others, 60)
+        process.send(number)
         assert wait_until(lambda: "Finishing what is in flight" in process.output, 5)
-        assert process.wait(15) == 130, process.output
+        assert process.wait(30) == 130, process.output
         output = flat(process.output)
     assert "Traceback" not in output
-    assert "of 12: interrupted. Continue with: graphrag eval" in output
+    assert "Continue with: graphrag eval" in output
     assert wait_until(lambda: not ray_workers() - others, 30, 0.2)

@@ -17,6 +17,7 @@ from graphrag.query.structured_search.base import SearchResult
 
 WIDE = {"name": "wide", "method": "tog", "width": 5}
 MODULE = """
+import time
 from graphrag.eval.runner.methods import MethodAnswer
 
 async def counted(question, index):
@@ -53,7 +54,15 @@ async def partly(question):
 async def quitting(question):
     raise SystemExit(0)
 
+class PanicException(BaseException):
+    pass
+
+async def panicking(question):
+    raise PanicException("index out of bounds")
+
 def blocking(question):
+    if "bank" in question:
+        time.sleep(60)
     return "Idris Vane"
 
 async def nonsense(question):
@@ -182,17 +191,21 @@ def test_what_a_function_raises_is_a_failed_search(evaluation, own):
             "basic",
             *(
                 {"name": name, "function": f"{own}:{name}"}
-                for name in ("failing", "nonsense", "quitting", "blocking")
+                for name in ("failing", "nonsense", "quitting", "panicking", "blocking")
             ),
-        ]
+        ],
+        timeout_s=10,
     )
     evaluation.write_rows(ROWS[:2])
     evaluation.done()
-    methods = evaluation.read_results()["results"][0]["methods"]
+    methods, late = (row["methods"] for row in evaluation.read_results()["results"])
     assert "the service is down" in methods["failing"]["failure"]["message"]
     assert "not with int" in methods["nonsense"]["failure"]["message"]
     assert methods["blocking"]["failure"] is None  # no coroutine: it got a thread
+    assert late["blocking"]["failure"]["kind"] == "timeout"  # and it held nothing up
+    assert late["basic"]["failure"] is None
     assert "sys.exit(0)" in methods["quitting"]["failure"]["message"]
+    assert "PanicException: index out of" in methods["panicking"]["failure"]["message"]
     assert evaluation.read_results("summary")["by_method"]["failing"]["correctness"] == 0
 
 

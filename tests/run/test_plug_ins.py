@@ -1,24 +1,19 @@
 """Packages bring methods, metrics, measures and exporters by their entry points."""
 
-import signal
 import sys
-import time
 from collections.abc import Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, wait_until
-from support.held_loops import shorten_where
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.measures import list_forms
-from graphrag.eval.records import plug_ins
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.plug_ins import list_plug_ins
 
@@ -81,13 +76,6 @@ def tsv(rows):
 """
 OTHERS = {
     "panics": "class PanicException(BaseException):\n    pass\nraise PanicException('no GPU')",
-    "interrupts": "raise KeyboardInterrupt",
-    "hangs": "import time\ntime.sleep(3600)",
-    "clings": (
-        "import time\n"
-        "while True:\n    try:\n        time.sleep(3600)\n    except BaseException:\n        pass"
-    ),
-    "slow": f"import time\ntime.sleep(0.5)\n{MODULE}",
 }
 ENTRIES = """\
 [gtog.methods]
@@ -96,8 +84,6 @@ tog = {module}:echo
 broken = {module}:no_such_name
 twice = {module}:echo
 panics = {module}_panics:echo
-interrupts = {module}_interrupts:echo
-slow = {module}_slow:echo
 
 [gtog.metrics]
 brevity = {module}:brevity
@@ -303,7 +289,6 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
             {"methods": ["panics"]},
             "panics of rag-pack 1.2 (methods) can't be used: PanicException: no",
         ),
-        ({"methods": ["interrupts"]}, "can't be used: KeyboardInterrupt. Mend"),
         ({"methods": ["twice"]}, "rag-pack 1.2 brings one of the same name"),
         ({"methods": ["ecko"]}, "unknown name 'ecko'"),
         ({"metrics": ["renamed"]}, "renamed of rag-pack 1.2 (metrics) can't be used: it calls"),
@@ -318,38 +303,6 @@ def test_a_broken_part_is_one_sentence_that_names_its_package(evaluation, change
     evaluation.configure(**changes)
     result = evaluation.done(COLUMNS="400", code=2)
     assert sentence in result.output
-
-
-def test_a_package_that_is_slow_to_import_is_named(evaluation, package, monkeypatch):
-    monkeypatch.setattr(plug_ins, "NAMED_AFTER_S", 0.1)
-    evaluation.configure(methods=["slow"])
-    output = evaluation.done("--skip-judge").output
-    assert f"Still importing rag-pack 1.2 ({package}_slow:echo) after 0.1 s" in output
-    evaluation.configure(methods=["echo"])
-    assert "Still importing" not in evaluation.done("--skip-judge").output
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_interrupts"), [("hangs", 1), ("clings", 2)])
-def test_an_interrupt_ends_a_command_whose_package_hangs_on_import(
-    evaluation, package, tmp_path, name, n_interrupts
-):
-    entries = tmp_path / "rag_pack-1.2.dist-info" / "entry_points.txt"
-    entry = f"[gtog.methods]\n{name} = {package}_{name}:echo\n"
-    text = entries.read_text(encoding="utf-8").replace("[gtog.methods]\n", entry)
-    entries.write_text(text, encoding="utf-8")
-    evaluation.configure(methods=["basic", name])
-    prepare = partial(shorten_where, str(tmp_path))
-    with evaluation.start("--skip-judge", prepare=prepare) as process:
-        assert wait_until(lambda: "Still importing rag-pack 1.2" in process.output), process.output
-        for _ in range(n_interrupts):
-            assert process.is_alive
-            process.send(signal.SIGINT)
-            time.sleep(1)
-        assert process.wait(10) == 130, process.output
-        *_, named, said = process.output.strip().splitlines()
-    assert named.startswith("Still importing")
-    assert said.startswith("Interrupted")
 
 
 @pytest.mark.usefixtures("package")

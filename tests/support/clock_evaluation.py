@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,13 @@ _IMPORTED = [
 ]
 
 
+def warm_context() -> ForkServerContext:
+    """Return what starts processes that have imported already what every run imports."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED)
+    return context
+
+
 class WarmProcess:
     """``graphrag`` as a process of its own, forked from one that has imported it already."""
 
@@ -155,9 +163,7 @@ class WarmProcess:
         self, log: Path, *arguments: str, prepare: Callable[[], None] | None = None
     ) -> None:
         self._log = log
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_IMPORTED)
-        self._process = context.Process(target=_run_graphrag, args=(log, arguments, prepare))
+        self._process = warm_context().Process(target=_run_graphrag, args=(log, arguments, prepare))
         self._process.start()
 
     @property

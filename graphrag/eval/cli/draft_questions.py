@@ -11,8 +11,9 @@ from typing import cast
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.annotation.review import keep_decisions
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, split_names
+from graphrag.eval.cli.interrupts import INTERRUPTED, run_coroutine, stop_by
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, INCOMPLETE, INTERRUPTED, working
+from graphrag.eval.cli.terminal import DONE, INCOMPLETE, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
 from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
@@ -21,7 +22,6 @@ from graphrag.eval.report.cells import money
 from graphrag.eval.runner.checks import check_prices
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.methods import answering_config, open_answering
 from graphrag.eval.store.session import CallFile
@@ -91,8 +91,10 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
     job = _Job(place, flags, roots, path, rows, Spending(flags.max_cost))
     stopped, code = None, DONE
+    interrupted = f"Interrupted; {_LATER}{again()}"
     try:
-        run_coroutine(_draft(job, kinds, askers))
+        with stop_by(last_words=lambda: interrupted):
+            run_coroutine(_draft(job, kinds, askers))
     except AllowanceStop as error:
         refused = cast("AllowanceSpentError", error.__cause__)
         line = again(instead={"--max-cost": f"{refused.allow_usd:g}"})
@@ -104,7 +106,7 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
     except RunStoppedError as error:
         stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE
     except KeyboardInterrupt:
-        stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
+        stopped, code = interrupted, INTERRUPTED
     if not flags.dry_run:
         _show(job, n_vetted=_write(job))
     if stopped is not None:

@@ -1,24 +1,22 @@
 """``graphrag eval`` itself: what its flags ask for is built, reckoned or run."""
 
 import asyncio
-import contextlib
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
 from graphrag.eval.cli.command import RunFlags
 from graphrag.eval.cli.dry_run import show_dry_run
+from graphrag.eval.cli.interrupts import is_interrupted, run_coroutine, stop_by
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunInput
-from graphrag.eval.cli.terminal import DONE, end_at_once, log_to, working
+from graphrag.eval.cli.terminal import DONE, log_to, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.checks import check_output, list_input_warnings
 from graphrag.eval.runner.conduct import check_projects, check_success, conduct, prepare_run
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import (
     build_index,
     check_language,
@@ -77,8 +75,7 @@ async def build_missing(
     """Build the index of each project that has none.
 
     Raises ConfigError if the settings of a project can't be used; IndexBuildError if a workflow
-    failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something;
-    a second one stops at once.
+    failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something.
     """
     missing = {root: key for key, root in roots.items() if not is_built(root)}
     for root in missing:
@@ -101,58 +98,46 @@ async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], Non
     def advance(done: int, total: int) -> None:
         tell(f"Building index {key}: {step}, {done:,} of {total:,}")
 
-    def stop() -> None:  # which some of the work does not notice at once
+    def stop() -> None:
         tell(f"Stopping to build index {key}; Ctrl-C again to stop at once")
 
     with (
         held_for_building(root),
         working(notes, f"Building index {key}") as tell,
-        _interruptible(key, unfinished_folder(root), stop, notes),
+        _interruptible(key, unfinished_folder(root), stop),
     ):
         return await build_index(root, begin, advance, warn)
 
 
-@contextlib.contextmanager
-def _interruptible(
-    key: str, unfinished: Path, stop: Callable[[], None], notes: Console
-) -> Generator[None]:
-    """Cancel this task at Ctrl-C, so that what runs ends in order, and say so in one sentence.
+@contextmanager
+def _interruptible(key: str, unfinished: Path, stop: Callable[[], None]) -> Generator[None]:
+    """Cancel this task at Ctrl-C, and say in one sentence how to begin again.
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
-    tasks in it, each of which says that it is lost, or leaves it waiting for ever. So this is
-    what ``asyncio.run`` does, and says how to begin again. At the second time, until the process
-    ends, there is nothing left to wait for.
+    tasks in it, each of which says that it is lost, or leaves it waiting for ever.
     """
     task = asyncio.current_task()
     assert task is not None
-    loop, interrupts = task.get_loop(), 0
+    loop = task.get_loop()
     why = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
 
-    def interrupt(*_: object) -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > 1:
-            remove_unfinished(unfinished)
-            end_at_once(notes, why)
+    def cancel() -> None:
         # What is still to come of the work has nothing to say: calls that had not begun.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         stop()
         task.cancel()
-        loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
 
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, interrupt) if is_main else None
-    has_built = False
+    def clean_up() -> str:
+        remove_unfinished(unfinished)
+        return why
+
     try:
-        yield
-        has_built = True
-    except BaseException:  # a library may make another error of an interrupt
-        if not interrupts:
+        with stop_by(lambda: loop.call_soon_threadsafe(cancel), clean_up):
+            yield
+    except BaseException as error:  # a library may make another error of an interrupt
+        if not is_interrupted():
             raise
-        raise BuildInterruptedError(why) from None
-    finally:
-        if before is not None and (has_built or not interrupts):
-            signal.signal(signal.SIGINT, before)
-    if interrupts:  # by then it waited for nothing any more
+        raise BuildInterruptedError(why) from error
+    if is_interrupted():  # by then it waited for nothing any more
         msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"
         raise BuildInterruptedError(msg)

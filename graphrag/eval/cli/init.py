@@ -1,6 +1,5 @@
 """``graphrag eval init``: a configuration and questions beside a project, or a project of texts."""
 
-import asyncio
 import json
 import re
 from functools import partial
@@ -9,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
+from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.query.methods import embeds
 from graphrag.text.command_lines import eval_line
 from graphrag.text.console import open_console, say
@@ -164,7 +163,7 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     warnings: list[str] = []
     if find_unbuilt(root) is None:
         try:
-            longest = asyncio.run(read_headers({key: root}))[key].longest
+            longest = run_coroutine(read_headers({key: root}))[key].longest
         except EvalError as error:
             methods = [name for name in methods if not embeds(name)]
             warnings = [f"Warning: local and basic are left out. {error}"]

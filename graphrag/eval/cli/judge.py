@@ -18,11 +18,11 @@ from graphrag.eval.cli.command import (
     need_extra,
     option,
 )
+from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.console import open_console, say
 from graphrag.text.json_records import whole_json

@@ -1,6 +1,5 @@
 """A run shown from the store: its tables and files made again, its page, its questions."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,6 +8,7 @@ from typing import TypeVar
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import ShowFlags
+from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.suite import show_suite_run
@@ -50,7 +50,7 @@ def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
     """Show a run's tables and write its files, or show its questions; asks no model."""
     if flags.export is not None:
         check_table_file(flags.export)
-    return asyncio.run(_show(place, run_id, flags))
+    return run_coroutine(_show(place, run_id, flags))
 
 
 async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
@@ -252,7 +252,7 @@ def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
     notes = open_console(stderr=True)
     if other is None:
         with working(notes, "Reading the run and its indexes"):
-            _, unread = asyncio.run(_draw(place, run_id, lambda p: write_file(path, p, "--html")))
+            _, unread = run_coroutine(_draw(place, run_id, lambda p: write_file(path, p, "--html")))
         for line in unread:
             say(f"Warning: {line}", "yellow", stderr=True)
     else:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
 from graphrag.eval.cli.compare import pin_run, show_outcome
+from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -24,7 +25,6 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.table import show
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import run_folder, write_whole
 from graphrag.text.command_lines import again, eval_line_here, move_to
 from graphrag.text.console import open_console, say

@@ -2,25 +2,26 @@
 
 import errno
 import logging
-import os
-import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
+from graphrag.eval.cli.interrupts import (
+    INTERRUPTED,
+    handle_interrupts,
+    is_interrupted,
+    say_interrupted,
+)
 from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
-from graphrag.text.command_lines import again, current_command
 from graphrag.text.console import open_console, say
 from graphrag.text.controls import strip_controls
 from graphrag.text.log_lines import LIBRARIES, lines_to
@@ -92,63 +93,38 @@ ERROR = 1
 USAGE = 2
 INCOMPLETE = 3
 FAILED = 100
-INTERRUPTED = 130
 _OF_A_PATH = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS)
 
 
 def explained(run: Callable[[], int], verbose: bool = False) -> int:
     """Return a command's exit code; an error is one sentence on stderr, SIGTERM is Ctrl-C."""
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, _interrupt) if is_main else None
-    try:
-        return run()
-    except (BuildInterruptedError, KeyboardInterrupt) as error:
-        say(str(error) or say_interrupted(), stderr=True)
+    with handle_interrupts():
+        try:
+            return run()
+        except (BuildInterruptedError, KeyboardInterrupt) as error:
+            say(str(error) or say_interrupted(), stderr=True)
+            return INTERRUPTED
+        except Exception as error:
+            return _explain(error, verbose)
+
+
+def _explain(error: Exception, verbose: bool) -> int:
+    from graphrag.config.settings_files import SettingsError
+
+    if is_interrupted() and not isinstance(error, EvalError):  # a library made another error of it
+        say(say_interrupted(), stderr=True)
         return INTERRUPTED
-    except Exception as error:
-        from graphrag.config.settings_files import SettingsError
+    is_usage, text = isinstance(error, (UsageError, SettingsError)), str(error)
+    if isinstance(error, OSError) and error.filename and error.errno in _OF_A_PATH:
+        is_usage = True
+        text = f"{error.filename} can't be used ({error.strerror}); name another file or folder."
+    if is_usage or isinstance(error, EvalError):
+        say(f"Error: {text}", "red", stderr=True)
+    elif not verbose:
+        from graphrag.query.calls import describe_error
 
-        is_usage, text = isinstance(error, (UsageError, SettingsError)), str(error)
-        if isinstance(error, OSError) and error.filename and error.errno in _OF_A_PATH:
-            is_usage = True
-            text = (
-                f"{error.filename} can't be used ({error.strerror}); name another file or folder."
-            )
-        if is_usage or isinstance(error, EvalError):
-            say(f"Error: {text}", "red", stderr=True)
-        elif not verbose:
-            from graphrag.query.calls import describe_error
-
-            text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
-            say(text, "red", stderr=True)
-        if verbose:
-            say(traceback.format_exc(), stderr=True)
-        return USAGE if is_usage else ERROR
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(signal.SIGINT)  # an event loop has its own; nohup has none
-    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
-
-
-def say_interrupted() -> str:
-    """Return what is said of a command that Ctrl-C stopped at once."""
-    if not current_command().resumes:
-        return "Interrupted."
-    kept = "Interrupted; what was finished is kept, if the run had begun."
-    return f"{kept} Continue with: {again('--resume')}"
-
-
-def end_at_once(console: Console, text: str, code: int = INTERRUPTED) -> NoReturn:
-    """End the process from a signal handler or another thread, with a text on stderr.
-
-    Nothing is raised, which could be lost wherever the program is, or leave it waiting for ever,
-    and nothing that shows something else is waited for.
-    """
-    start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
-    with suppress(OSError):
-        os.write(2, f"{start}{strip_controls(redact(text))}\n".encode())
-    os._exit(code)
+        text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
+        say(text, "red", stderr=True)
+    if verbose:
+        say(traceback.format_exc(), stderr=True)
+    return USAGE if is_usage else ERROR

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import Quiet, option
+from graphrag.eval.cli.interrupts import is_interrupted, run_coroutine, stop_by
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
-from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.command_lines import eval_line_in
@@ -87,8 +87,9 @@ def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
     if open_ and not webbrowser.open(listener.address):
         say("No browser could be opened; open the address yourself.", "yellow", stderr=True)
     server = make_server(app, listener)
-    server.run(sockets=[listener.socket])
-    if server.should_exit:  # by Ctrl-C, which may get lost between two handlers
+    with stop_by(lambda: setattr(server, "should_exit", True)):
+        server.run(sockets=[listener.socket])
+    if is_interrupted():
         raise KeyboardInterrupt
     return DONE
 

@@ -5,67 +5,31 @@ is broken is named by its package, and stops nothing that does not ask for it.
 """
 
 import asyncio
-import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from graphrag.eval.errors import ConfigError
-from graphrag.text.controls import strip_controls
-from graphrag.text.redaction import redact
 
 Kind = Literal["methods", "metrics", "measures", "exporters"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NAMED_AFTER_S = 10.0
-"""What others wrote is named on stderr when it has held everything up for so long."""
 T = TypeVar("T")
 
 
-def tell(text: str) -> None:
-    """Write a line to stderr, from any thread; above the progress bar, where there is one."""
-    sys.stderr.write(f"{strip_controls(redact(text))}\n")
-    sys.stderr.flush()
+def import_part(load: Callable[[], T]) -> T:
+    """Import what others wrote; ImportError for whatever it raises, but for Ctrl-C.
 
-
-def import_part(load: Callable[[], T], what: str) -> T:
-    """Import what others wrote, and name it when that takes long.
-
-    Raises ImportError for whatever it raises, which may be made to pass all that catches errors:
-    SystemExit, a panic of Rust's. Ctrl-C stays what it is; where the import goes on after one, the
-    next ends the process.
+    What it raises may be made to pass all that catches errors: SystemExit, a panic of Rust's.
     """
-    is_interrupted = False
-
-    def interrupt(*_: object) -> NoReturn:
-        nonlocal is_interrupted
-        if is_interrupted:
-            tell("Interrupted.")
-            os._exit(130)
-        is_interrupted = True
-        raise KeyboardInterrupt
-
-    slow = f"Still importing {what} after {NAMED_AFTER_S:g} s; Ctrl-C ends it."
-    timer = threading.Timer(NAMED_AFTER_S, tell, [slow])
-    timer.daemon = True
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, interrupt) if is_main else None
-    timer.start()
     try:
         return load()
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if is_interrupted:
-            raise
         raise ImportError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
-    finally:
-        timer.cancel()
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -102,7 +66,7 @@ class PlugIn:
     def load(self, part_type: type[T]) -> T:
         """Import the part; a ConfigError names the package if it can't be, or has another type."""
         try:
-            part: object = import_part(self.entry.load, f"{self.package} ({self.entry.value})")
+            part: object = import_part(self.entry.load)
         except ImportError as error:
             raise self.refuse(str(error)) from error
         if not isinstance(part, part_type):

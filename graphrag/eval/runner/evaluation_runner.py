@@ -20,7 +20,6 @@ from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.eval.runner.held_loop import LoopWatch
 from graphrag.eval.runner.indexes import (
     check_indexes,
     describe_indexes,
@@ -126,7 +125,6 @@ class EvaluationRunner:
         self._types: dict[str, Mapping[str, str]] = {}
         self._opening = asyncio.Lock()
         self._work: Work | None = None
-        self.watch = LoopWatch(self._settings.timeout_s)
 
     async def evaluate_single(
         self, imdb_key: str, question: str, ground_truth: str, method: str
@@ -202,7 +200,7 @@ class EvaluationRunner:
         return results
 
     def stop(self, reason: RunStoppedError) -> None:
-        """Begin no new work; what is in flight has ten seconds to finish."""
+        """Begin no new work; what is in flight has eight seconds to finish."""
         if self._work is not None:
             self._work.stop(reason)
 
@@ -221,7 +219,6 @@ class EvaluationRunner:
         model: JudgeModel | None = None
         if not work.skip_judge and asks_further(self._settings, samples):
             model = further_model(await self._load_judge(), self._settings)
-        self.watch.begin()
         executor = inner if self._telemetry is None else self._telemetry.around(inner)
         self._work = work
         outcome = await work.run(executor, after_others=inner is not self)
@@ -261,8 +258,7 @@ class EvaluationRunner:
         function = self._methods.function(method)
         if function is not None:
             project = partial(self._known_root, sample.imdb_key)
-            ask = partial(self.watch.ask, what=f"{method} on {sample.id or sample.question!r}")
-            return await ask_method(function, sample.question, sample.imdb_key, project, ask)
+            return await ask_method(function, sample.question, sample.imdb_key, project)
         if method in CONTROLS:
             key = sample.imdb_key
             header = read_model_settings({key: self._known_root(key)})[key]
@@ -311,7 +307,7 @@ class EvaluationRunner:
         failure: Failure | None = None
         result: SearchResult | None = None
         response: StoredResponse | None = None
-        started, waited_s, n_named = time.perf_counter(), log.own_time.waited_s, self.watch.n_named
+        started, waited_s = time.perf_counter(), log.own_time.waited_s
         limit_s = self._settings.timeout_s
         with measure_calls(log):
             try:
@@ -319,7 +315,6 @@ class EvaluationRunner:
                     result = await self._respond(unit.sample, unit.method)
                 response = _read_response(unit, result, log)
             except TimeoutError:
-                self.watch.check()
                 failure = Failure("search", "timeout", describe_timeout(limit_s, log))
             except SearchError as error:
                 if error.refused:
@@ -348,8 +343,7 @@ class EvaluationRunner:
             response = replace(response, retrieved=self._read_retrieved(unit, result))
         if unit.method not in CONTROLS and not is_own and response.latency_s is not None:
             latency = response.latency_s
-        # Put together from a run before, or delayed.
-        if log.replayed or log.was_held_up or self.watch.n_named > n_named:
+        if log.replayed or log.was_held_up:  # put together from a run before, or delayed
             latency = None
         return replace(response, latency_s=latency)
 

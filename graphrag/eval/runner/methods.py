@@ -33,7 +33,7 @@ from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.plug_ins import contained, find_plug_in, import_part
-from graphrag.eval.runner.held_loop import ask_in_thread
+from graphrag.eval.runner.threads import ask_in_thread
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     GarbledReplyError,
@@ -159,7 +159,6 @@ class MethodAnswer:
 
 
 Answer: TypeAlias = "MethodAnswer | SearchResult | str"
-Ask: TypeAlias = Callable[[Awaitable[object]], Awaitable[object]]
 Method = Callable[..., "Awaitable[Answer] | Answer"]
 """``async def method(question)``, which may also take ``index`` and ``project``.
 
@@ -183,7 +182,7 @@ def load_method(spec: str, root: Path) -> Method:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        module = import_part(partial(import_module, module_name), f"{module_name} for {spec}")
+        module = import_part(partial(import_module, module_name))
     except ImportError as error:
         raise ConfigError(f"{spec}: {module_name} can't be imported ({error}).") from error
     function = getattr(module, name, None)
@@ -221,12 +220,10 @@ async def ask_method(
     question: str,
     index: str,
     project: Callable[[], Path | None] = lambda: None,
-    ask: Ask = lambda work: work,
 ) -> "SearchResult":
     """Ask a method, handing it the index's key and the folder of its project when it takes them.
 
-    ``ask``: awaits what a method works on in the event loop. What stands in for a search's result
-    has its names; TypeError if it answers with anything else.
+    What stands in for a search's result has its names; TypeError if it answers with anything else.
     """
     options = {"index": lambda: index, "project": project}
     names = inspect.signature(method).parameters
@@ -236,7 +233,7 @@ async def ask_method(
         is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
         answer: object = call() if is_async else await ask_in_thread(call)
         if inspect.isawaitable(answer):
-            answer = await ask(answer)
+            answer = await answer
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer):

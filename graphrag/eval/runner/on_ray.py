@@ -12,13 +12,13 @@ import os
 import pickle
 import platform
 import re
+import signal
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
@@ -26,7 +26,6 @@ from graphrag.config.settings_files import SETTINGS_FILES, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.records import plug_ins
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.methods import Method
 from graphrag.eval.store.records import StoredResponse, Unit
@@ -48,8 +47,6 @@ from graphrag.text.redaction import is_secret_variable, know_settings, redact
 _log = logging.getLogger(__name__)
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ALSO = ("LITELLM_LOCAL_MODEL_COST_MAP", "LANCEDB_LOG", "TQDM_DISABLE")
-_WATCH = "watch"
-"""What hears of a worker's watch: a loop beside the one that works, and may be held."""
 _START_S = 300.0
 _TRIES = 3
 
@@ -139,9 +136,6 @@ class Reply:
 class RayWorker:
     """A worker; in a process that Ray began it is an actor."""
 
-    def __init__(self) -> None:
-        self._words = SimpleQueue[tuple[str, bool]]()
-
     async def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> str | None:
         """Make ready, or say in one sentence why that can't be.
 
@@ -163,8 +157,6 @@ class RayWorker:
         except Exception as error:  # whatever the user's own classes raise
             return redact(f"A worker can't make what it is handed: {describe_error(error)}")
         self._limit = SharedLimit(share)
-        self._runner.watch.tell = lambda text: self._words.put((text, False))
-        self._runner.watch.end = lambda why: self._words.put((why, True))
         self._lines = _Lines()
         self._logging = lines_to(self._lines, setup.log_level, ("graphrag", *LIBRARIES))
         self._logging.__enter__()
@@ -195,10 +187,6 @@ class RayWorker:
             result, error = None, RuntimeError(redact(describe_error(raised)))
         records = (tuple(log.attempts), tuple(log.failures), tuple(exchanges.listed))
         return pickle.dumps(Reply(result, error, *records, self._lines.take()))
-
-    async def hear(self) -> tuple[str, bool]:
-        """Wait for what is said of a method that holds the loop, and whether that ends the run."""
-        return await asyncio.to_thread(self._words.get)
 
 
 class _Lines(logging.Handler):
@@ -414,37 +402,20 @@ def _pack(
 class _Actor:
     def __init__(self, ray: Ray, actor: Ray) -> None:
         self._ray, self._actor = ray, actor
-        self._held = asyncio.get_running_loop().create_future()
-        self._listening = asyncio.create_task(self._listen())
 
     async def work(self, *work: object) -> bytes:
-        """Return what came of work; RunStoppedError where a method holds the worker's loop."""
+        """Return what came of work."""
         reference = self._actor.work.remote(*work)
-        answered = asyncio.ensure_future(reference)
         try:
-            await asyncio.wait((answered, self._held), return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done():
-                raise RunStoppedError(self._held.result())
-            return await answered
+            return await reference
         except asyncio.CancelledError:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.cancel(reference)
             raise
         except self._ray.exceptions.RayError as error:
             raise WorkerDiedError(_first_line(error)) from error
-        finally:
-            answered.cancel()
-
-    async def _listen(self) -> None:
-        """Pass on what the worker says of a method that holds its loop."""
-        hear, is_end = self._actor.hear.options(concurrency_group=_WATCH), False
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            while not is_end:
-                text, is_end = await hear.remote()
-                self._held.set_result(text) if is_end else plug_ins.tell(text)
 
     def close(self) -> None:
-        self._listening.cancel()
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._actor)
 
@@ -454,7 +425,6 @@ async def _hire(ray: Ray, payload: bytes, share: Share, variables: Mapping[str, 
         num_cpus=1,
         max_restarts=0,
         max_concurrency=share.concurrency,
-        concurrency_groups={_WATCH: 1},
     )(RayWorker)
     actor = kind.remote()
     worker = _Actor(ray, actor)
@@ -516,6 +486,7 @@ def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     # "local", or Ray would take the cluster that `ray start` began on this machine.
     own = {"address": "local", "num_cpus": n_workers, "include_dashboard": False}
     how = own if is_own else {"address": address}
+    terminates = signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():  # of children that use nothing of it and run Ray's programs
             warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
@@ -526,3 +497,6 @@ def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
         where = f"at {address or os.environ.get('RAY_ADDRESS')}" if not is_own else "here"
         cause = redact(" ".join(str(error).split()))
         raise ConfigError(f"Ray can't be reached {where}: {cause.rstrip('.')}.") from error
+    finally:
+        with contextlib.suppress(ValueError):  # Ray takes it as well where this is the main thread
+            signal.signal(signal.SIGTERM, terminates)

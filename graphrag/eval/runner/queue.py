@@ -78,6 +78,8 @@ Job = Callable[[], Awaitable[object]]
 ProgressCallback = Callable[[int, int, str, str], None]
 """Called with (current, total, imdb_key, method) after each unit."""
 _HOPELESS_AFTER = 10
+FINISH_S = 8.0
+"""Seconds that what is in flight has after a stop, so that a command ends within ten."""
 
 
 class Executor(Protocol):
@@ -131,7 +133,7 @@ async def run_bounded(
     concurrency: int,
     stop: asyncio.Event | None = None,
     may_begin: Callable[[], bool] = lambda: True,
-    finish_s: float = 10.0,
+    finish_s: float = FINISH_S,
 ) -> None:
     """Do jobs in their order, a few at the same time.
 

@@ -11,7 +11,8 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -87,11 +88,14 @@ class Listener:
 
 
 def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
-    """Return the server, to be run on the listener's socket.
-
-    It runs until SIGINT, which is raised again as KeyboardInterrupt, or SIGTERM.
-    """
+    """Return the server, to be run on the listener's socket until it ``should_exit``."""
     import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """Take no signals: they are the command's."""
+            yield
 
     config = uvicorn.Config(
         Guard(app, listener.port, listener.token),
@@ -105,7 +109,7 @@ def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
         proxy_headers=False,
         timeout_graceful_shutdown=_LET_GO_S,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     # What is asked while it ends is cut off, which is no error to tell.
     logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
     return server
