@@ -101,7 +101,7 @@ def test_an_unfinished_run_goes_on_and_another_one_is_told_apart(kept):
     said = flat(kept.done("--resume", code=2).output)  # the run at hand has other settings
     assert "Traceback" not in said
     assert "leave --resume out to begin a new run" in said
-    assert len(kept.responses()) == 9
+    assert len(kept.responses()) == 10
     kept.done("--resume", "--config", "unfinished.yaml")
     assert len(kept.ids()) == UNFINISHED + 1
     assert (kept.runs()[0].status, len(kept.responses())) == ("finished", 12)
