@@ -12,7 +12,12 @@ from click.testing import Result
 from support.clock_evaluation import flat, in_process
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.compare.compare import RunComparison, compare_runs, shared_metrics
+from graphrag.eval.compare.compare import (
+    RunComparison,
+    compare_runs,
+    pin_baseline,
+    shared_metrics,
+)
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records.answers import QueryResult
@@ -373,6 +378,18 @@ def test_a_file_of_something_else_is_refused(tmp_path, content):
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"file\.json is not a baseline\.json"):
         read_rows(str(path), tmp_path / "eval.db")
+
+
+async def test_a_baseline_that_an_earlier_version_pinned_is_read_past_what_it_kept_more(runs):
+    await runs.add(ids=range(2))
+    (run_id,) = runs.run_ids()
+    pinned = pin_baseline(read_rows(run_id, runs.store_path), runs.store_path)
+    before = read_rows(str(pinned), runs.store_path)
+    values = json.loads(pinned.read_text(encoding="utf-8"))
+    for record in (values, values["metadata"], *values["rows"]):
+        record["index_costs"] = {"clock": None}
+    pinned.write_text(json.dumps(values), encoding="utf-8")
+    assert read_rows(str(pinned), runs.store_path) == before
 
 
 async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs):
