@@ -28,6 +28,8 @@ from graphrag.query.calls import (
 )
 from graphrag.query.limits import CallLimit, Lane, Place, ServiceDownError, Spending
 from graphrag.query.own_time import start_timer
+from graphrag.query.refused import adapt, was_sent
+from graphrag.query.thoughts import without_thoughts
 from graphrag.query.usage import (
     CallAttempt,
     CallKind,
@@ -55,10 +57,11 @@ class _Call:
     """One call under way: how it is sent, where it is counted, and the attempts so far."""
 
     request: Mapping[str, object]
-    send: Callable[[], Awaitable[Answer]]
+    send: Callable[[frozenset[str]], Awaitable[Answer]]
     count_tokens: Callable[[], int]
     received: Callable[[], Answer | None]
     scope: CallLog
+    left_out: frozenset[str] = frozenset()
     key: str = ""
     mark: object = field(default_factory=object)
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
@@ -68,14 +71,22 @@ class ModelCaller:
     """Sends the calls of one model.
 
     Its ``rate_limit:`` section is kept without blocking the loop, for all calls of a run together.
+    ``settings`` are the parameters of every request, None for the model's ``call_args``.
     """
 
-    def __init__(self, kind: CallKind, config: "ModelConfig", retry: RetryPolicy) -> None:
+    def __init__(
+        self,
+        kind: CallKind,
+        config: "ModelConfig",
+        retry: RetryPolicy,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         know_settings(config.model_dump())
         self.kind: CallKind = kind
         self.model = f"{config.model_provider}/{config.model}"
         self._config, self._tier = config, asked_tier(config)
         self._retry = retry
+        self._settings = config.call_args if settings is None else settings
         self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
         self._service = name_service(config)
         self._own_limit = CallLimit()
@@ -84,13 +95,14 @@ class ModelCaller:
     async def call(
         self,
         request: Mapping[str, object],
-        send: Callable[[], Awaitable[Answer]],
+        send: Callable[[frozenset[str]], Awaitable[Answer]],
         count_tokens: Callable[[], int],
         received: Callable[[], Answer | None] = lambda: None,
     ) -> RecordedCall:
         """Return the reply to a request, from the journal or by sending it.
 
-        ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once;
+        ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once,
+        without the parameters that it is given, as the model refuses them;
         ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost;
         ``received``: how far a streamed reply has come: one that breaks off after its beginning was
         passed on is not asked for again. Raises
@@ -112,7 +124,7 @@ class ModelCaller:
                 scope.attempts.extend(recorded.attempts)
                 if scope.exchanges is not None:
                     for attempt in recorded.attempts:
-                        reply = recorded.reply if attempt.error is None else None
+                        reply = _spoken(recorded.reply) if attempt.error is None else None
                         scope.exchanges.add(attempt, call.request, reply)
                 scope.replayed += len(recorded.attempts)
                 scope.counted.add(call.key)
@@ -149,7 +161,18 @@ class ModelCaller:
             except Exception as error:
                 if call.received() is not None:
                     raise
+                if self._concede(error, call):
+                    continue
                 n_failed = await self.wait_to_retry(error, n_failed, call.scope)
+
+    def _concede(self, error: Exception, call: _Call) -> bool:
+        """Leave out of a call what its model refuses; say whether it is asked again."""
+        refused = self._find_lane(call.scope)[1].refused
+        left_out = refused.concede(error, call.request, self._settings, call.left_out)
+        if left_out is None:
+            return False
+        call.left_out = left_out
+        return True
 
     async def wait_to_retry(self, error: Exception, n_failed: int, scope: CallLog) -> int:
         """Wait before a request is sent again; return how many failures count so far.
@@ -226,14 +249,17 @@ class ModelCaller:
         return spending
 
     async def _send(self, call: _Call, place: Place) -> object:
-        attempts = call.attempts
+        attempts, refused = call.attempts, place.lane.refused
         journal, spending = call.scope.journal, self._find_lane(call.scope)[0].spending
+        call.left_out |= refused.left_out
         if journal is not None:
             journal.start(call.key)
         started = time.perf_counter()
         try:
-            answer = await self._send_in_time(call.send, call.scope)
+            answer = await self._send_in_time(call)
         except BaseException as error:
+            if not was_sent(error):
+                raise
             advise(error, self.kind, self._config)
             paid = error.answer if isinstance(error, GarbledReplyError) else None
             self._record_attempt(call, started, paid or call.received(), describe_error(error))
@@ -243,17 +269,18 @@ class ModelCaller:
                 spending.unanswered_usd += place.usd
             raise
         self._record_attempt(call, started, answer)
+        refused.confirm(call.request, call.left_out)
         spending.count(attempts[-1])
         place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
 
-    async def _send_in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
-        allowed = self.time(scope)
+    async def _send_in_time(self, call: _Call) -> Answer:
+        allowed = self.time(call.scope)
         timer = asyncio.timeout(None)
         try:
             async with timer:
                 start_timer(timer, allowed.seconds)
-                answer = await send()
+                answer = await call.send(call.left_out)
         except TimeoutError as error:
             if timer.expired():
                 raise NoReplyError(allowed.exceeded()) from error
@@ -287,9 +314,15 @@ class ModelCaller:
             finish_reason=result.finish_reason,
             abstained=result.abstained,
             service_tier=self._tier,
+            left_out=tuple(sorted(call.left_out)),
         )
         call.attempts.append(attempt)
+        request, reply = adapt(call.request, call.left_out), _spoken(result.reply)
         if call.scope.exchanges is not None:
-            call.scope.exchanges.add(attempt, call.request, result.reply)
+            call.scope.exchanges.add(attempt, request, reply)
         if call.scope.watch is not None:
-            call.scope.watch(attempt, call.request, result.reply)
+            call.scope.watch(attempt, request, reply)
+
+
+def _spoken(reply: object) -> object:
+    return without_thoughts(reply) if isinstance(reply, str) else reply

@@ -168,23 +168,41 @@ def is_transient(error: BaseException) -> bool:
     return is_lost or isinstance(error, NoReplyError | ConnectionError | TimeoutError)
 
 
-def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:
+def read_usage(usage: object) -> tuple[int | None, int | None, int | None]:
     """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
 
-    Those that are absent, or negative, are 0, but cached ones None: most services do not say.
-    GarbledReplyError as of :func:`told_count`.
+    ``usage``: an object or a mapping with the names of OpenAI or of Anthropic. A figure that is not
+    told, or negative, is None; a total tells the one that is missing beside another. Thoughts are
+    output, also where the figures hold them apart. GarbledReplyError as of :func:`told_count`.
     """
-    if usage is None:
-        return 0, 0, None
 
-    def count(name: str, figures: object = usage) -> int | None:
-        return told_count(name, getattr(figures, name, None))
+    def count(*names: str, figures: object = usage) -> int | None:
+        values = (told_count(name, _figure(figures, name)) for name in names)
+        return next((value for value in values if value is not None), None)
 
-    cached = count("cached_tokens", getattr(usage, "prompt_tokens_details", usage))
-    prompt = count("prompt_tokens") or 0
+    # Clients fill in 0 for what is not told; no prompt has 0 tokens.
+    prompt = count("prompt_tokens", "input_tokens") or None
+    output = count("completion_tokens", "output_tokens")
+    total = count("total_tokens") or None
+    thoughts = count("reasoning_tokens", figures=_figure(usage, "completion_tokens_details"))
+    if total is not None and prompt is not None and not output:
+        output = max(0, total - prompt)
+    elif total is not None and output is not None and prompt is None:
+        prompt = max(0, total - output) or None
+    elif total is not None and thoughts and total == (prompt or 0) + (output or 0) + thoughts:
+        output = (output or 0) + thoughts
+    details = _figure(usage, "prompt_tokens_details") or usage
+    told = count("cached_tokens", figures=details), count("prompt_cache_hit_tokens")
+    cached = max((n for n in told if n is not None), default=None)
     # More cached tokens than there are can't be meant.
-    n_cached = None if cached is None else min(cached, prompt)
-    return prompt, count("completion_tokens") or 0 if output else 0, n_cached
+    n_cached = None if cached is None or prompt is None else min(cached, prompt)
+    return prompt, output, n_cached
+
+
+def _figure(figures: object, name: str) -> object:
+    if isinstance(figures, Mapping):
+        return cast("Mapping[str, object]", figures).get(name)
+    return getattr(figures, name, None)
 
 
 def told_count(name: str, value: object) -> int | None:

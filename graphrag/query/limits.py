@@ -14,6 +14,7 @@ from math import inf
 
 from graphrag.query.calls import Symptom
 from graphrag.query.model_facts import model_price
+from graphrag.query.refused import RefusedParameters
 from graphrag.query.usage import CallAttempt, CallKind, NotAskedError
 
 _FIRST_REPLY_TOKENS = 200.0
@@ -288,7 +289,11 @@ class Lane:
     gone: ServiceDownError | None = None
     latest: str = ""
     waiting: deque[Place] = field(default_factory=deque[Place])
+    refused: RefusedParameters = field(init=False)
     _output: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.refused = RefusedParameters(self.name)
 
     def ready_at(self, now: float) -> float:
         """Return from when the first that waits may be sent; ``inf``: after another ended."""

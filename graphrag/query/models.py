@@ -17,7 +17,9 @@ from graphrag.query.calls import (
 )
 from graphrag.query.direct.settings import is_asked_directly
 from graphrag.query.limits import CallLimit
+from graphrag.query.refused import adapt
 from graphrag.query.replies import (
+    THOUGHTS_ALONE,
     Completion,
     Embeddings,
     TokenUsage,
@@ -31,9 +33,11 @@ from graphrag.query.replies import (
     read_reply,
 )
 from graphrag.query.streaming import stream_from
+from graphrag.query.thoughts import SpokenText, without_thoughts
 from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import (
     CUT_OFF,
+    CallAttempt,
     CallLog,
     Message,
     NotAskedError,
@@ -52,6 +56,9 @@ Request = dict[str, object]
 _Ask = Callable[..., Awaitable[object]]
 _COUNTED = "counted"
 _TAKEN_OVER = ("metrics", "stream_options", "max_retries")
+_STREAMED: Request = {"stream": True, "stream_options": {"include_usage": True}}
+_THOUGHTS_APART = ("openai", "azure", "anthropic", "gemini", "vertex_ai", "bedrock", "offline")
+"""Providers whose own services never leave the end of a thought in a reply."""
 
 
 class _NoRetries(int):
@@ -101,7 +108,8 @@ class CountedCompletion:
         self.config = config
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
         self._caller = ModelCaller("completion", config, retry or read_retry_policy(config))
-        self._ask = _make_completion(config, self.tokenizer)
+        self._may_open_thoughts = _may_open_thoughts(config)
+        self._asks: dict[frozenset[str], _Ask] = {}
 
     async def completion_async(self, /, **kwargs: object) -> Any:
         """Ask the model.
@@ -123,25 +131,36 @@ class CountedCompletion:
         if not request.pop("stream", False):
             return await self._complete(request, bound)
         if scope.live:
-            return stream_from(lambda tell: self._pass_on(request, tell))
+            return stream_from(lambda tell: self._pass_on(request, bound, tell))
         return _stream_whole(await self._complete(request, bound))
+
+    def _ask(self, left_out: frozenset[str], request: Request) -> Awaitable[object]:
+        """Send a request without the parameters that the model refuses."""
+        if left_out not in self._asks:
+            config = _without(self.config, self.config.call_args, left_out)
+            self._asks[left_out] = _make_completion(config, self.tokenizer)
+        return self._asks[left_out](**request)
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
         material = _join_material(_messages(request))
-        was_stray = False
+        was_stray, thought = False, ""
 
-        async def send() -> Answer:
-            nonlocal was_stray
-            response = cast("Completion", await self._ask(**request))
+        async def send(left_out: frozenset[str]) -> Answer:
+            nonlocal was_stray, thought
+            sent = adapt(request, left_out)
+            response = cast("Completion", await self._ask(left_out, sent))
             choice = response.choices[0] if response.choices else None
             refusal = read_refusal(choice.message) if choice else ""
             # Services that refuse leave the content out: what they say instead is the reply.
             text = response.content or refusal
-            if not read_usage(response.usage, output=True)[0]:
+            thought = _thoughts_of(choice.message) if choice else ""
+            text = text.lstrip() if thought else text  # what parted the two
+            if None in read_usage(response.usage)[:2]:
                 check_size(len(text))  # before it is counted, which would take minutes
             reason = choice.finish_reason if choice else None
-            answer = self._count(request, text, response.usage, reason, bool(refusal))
+            written = f"{thought}{text}"
+            answer = self._count(sent, text, written, response.usage, reason, bool(refusal))
             takes_controls, was_stray = was_stray, holds_stray_control(text, material)
             check_content(answer, material, takes_controls)
             return answer
@@ -149,38 +168,63 @@ class CountedCompletion:
         call = await self._caller.call(
             _describe_request(request), send, lambda: self._count_prompt(request)
         )
-        answered, text = call.attempts[-1], cast("str", call.reply)
+        answered, whole = call.attempts[-1], cast("str", call.reply)
+        text = without_thoughts(whole, material)
         # Some services give no reason, and others one of their own, for a reply that is whole.
         reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
         usage = TokenUsage(answered.prompt_tokens, answered.output_tokens)
         reply = Completion.of(text, reason, text if answered.abstained else None, usage)
+        if not text.strip() and (thought + whole).strip():
+            raise self._find_no_answer(thought + whole, form, answered, bound)
         if form is not None:
             try:
-                reply.formatted_response = read_reply(text, form, material)
+                reply.formatted_response = read_reply(whole, form, material)
             except UnreadableReplyError as error:
                 if reason != CUT_OFF:
                     raise
                 raise CutOffReplyError(error.content, answered.output_tokens, bound) from error
         return reply
 
-    async def _pass_on(self, request: Request, tell: Callable[[Completion], None]) -> None:
+    def _find_no_answer(
+        self, whole: str, form: object, answered: CallAttempt, bound: OutputBound | None
+    ) -> Exception:
+        """Return the error of a reply of thoughts alone; without a form its call has failed."""
+        error: Exception = UnreadableReplyError(whole, THOUGHTS_ALONE)
+        if answered.finish_reason == CUT_OFF:
+            error = CutOffReplyError(whole, answered.output_tokens, bound)
+        if form is None:
+            self._caller.note_failure(error, current_scope() or CallLog())
+        return error
+
+    async def _pass_on(
+        self, request: Request, bound: OutputBound | None, tell: Callable[[Completion], None]
+    ) -> None:
         """Ask, and tell of the pieces of the reply as they come."""
         texts: list[str] = []
+        thoughts: list[str] = []
         usage: TokenUsage | None = None
         reason: str | None = None
         abstained = False
+        spoken = SpokenText(_join_material(_messages(request)), self._may_open_thoughts)
+        redactor = StreamRedactor()
 
         def received() -> Answer | None:
-            if not (texts or usage):
-                return None
-            return self._count(request, "".join(texts), usage, reason, abstained)
+            return count() if texts or thoughts or usage else None
 
-        async def send() -> Answer:
+        def count() -> Answer:
+            text = "".join(texts)
+            written = f"{''.join(thoughts)}{text}"
+            return self._count(request, text, written, usage, reason, abstained)
+
+        def pass_on(text: str) -> None:
+            if said := redactor.feed(text):
+                tell(Completion.of(said, None))
+
+        async def send(left_out: frozenset[str]) -> Answer:
             nonlocal usage, reason, abstained
-            n_characters, redactor = 0, StreamRedactor()
-            options = {"stream": True, "stream_options": {"include_usage": True}}
-            stream = await self._ask(**request, **options)
-            async for chunk in cast("AsyncIterator[Completion]", stream):
+            n_characters = 0
+            stream = await self._ask(left_out, adapt({**request, **_STREAMED}, left_out))
+            async for chunk in _pieces(stream):
                 usage = chunk.usage or usage
                 if not chunk.choices:
                     continue
@@ -190,26 +234,44 @@ class CountedCompletion:
                 abstained = abstained or bool(refusal)
                 text = choice.delta.content or refusal
                 texts.append(text)
+                thoughts.append(_thoughts_of(choice.delta))
                 n_characters += len(text)
                 check_size(n_characters)
-                if text or not chunk.usage:  # litellm gives the figures a piece of their own
-                    tell(Completion.of(redactor.feed(text), choice.finish_reason))
-            if rest := redactor.end():
-                tell(Completion.of(rest, reason))
-            return received() or self._count(request, "", None, reason, abstained)
+                pass_on(spoken.feed(text))
+            pass_on(spoken.end())
+            tell(Completion.of(redactor.end(), reason))
+            return count()
 
-        await self._caller.call(
-            _describe_request(request), send, lambda: self._count_prompt(request), received
+        call = await self._caller.call(
+            _describe_request({**request, **_STREAMED}),
+            send,
+            lambda: self._count_prompt(request),
+            received,
         )
+        whole = "".join([*thoughts, *texts])
+        if not spoken.told.strip() and whole.strip():
+            form = request.get("response_format")
+            raise self._find_no_answer(whole, form, call.attempts[-1], bound)
 
     def _count(
-        self, request: Request, content: str, usage: object, reason: str | None, abstained: bool
+        self,
+        request: Request,
+        content: str,
+        written: str,
+        usage: object,
+        reason: str | None,
+        abstained: bool,
     ) -> Answer:
-        prompt, output, cached = read_usage(usage, output=True)
-        if prompt:
-            return Answer(content, prompt, output, "provider", cached, reason, abstained)
-        prompt, output = self._count_prompt(request), self.tokenizer.num_tokens(content)
-        return Answer(content, prompt, output, "tokenizer", None, reason, abstained)
+        """Count a reply; ``written`` is its content after the thoughts that came apart from it."""
+        prompt, output, cached = read_usage(usage)
+        if written and not output:
+            output = None
+        by = "provider"
+        if prompt is None or output is None:
+            by = "tokenizer"
+            prompt = self._count_prompt(request) if prompt is None else prompt
+            output = self.tokenizer.num_tokens(written) if output is None else output
+        return Answer(content, prompt, output, by, cached, reason, abstained)
 
     def _count_prompt(self, request: Request) -> int:
         return self.tokenizer.num_prompt_tokens(cast("Any", request["messages"]))
@@ -221,8 +283,11 @@ class CountedEmbedding:
     def __init__(self, config: "ModelConfig", retry: RetryPolicy | None = None) -> None:
         self.config = config
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
-        self._caller = ModelCaller("embedding", config, retry or read_retry_policy(config))
-        self._ask = _make_embedding(config, self.tokenizer)
+        settings = {**({"encoding_format": "float"} if is_asked_directly(config) else {})}
+        self._settings: Request = {**settings, **config.call_args}
+        policy = retry or read_retry_policy(config)
+        self._caller = ModelCaller("embedding", config, policy, self._settings)
+        self._asks: dict[frozenset[str], _Ask] = {}
 
     async def vector_of(self, text: str) -> list[float]:
         """Embed one text."""
@@ -232,12 +297,12 @@ class CountedEmbedding:
         """Embed ``input``, a list of texts, to one vector each."""
         kwargs.pop("metrics", None)
 
-        async def send() -> Answer:
+        async def send(left_out: frozenset[str]) -> Answer:
             try:
-                response = cast("Embeddings", await self._ask(**kwargs))
+                response = cast("Embeddings", await self._ask(left_out, adapt(kwargs, left_out)))
             except ValidationError as error:
                 raise GarbledReplyError("it holds no embeddings") from error
-            prompt, _, _ = read_usage(response.usage, output=False)
+            prompt, _, _ = read_usage(response.usage)
             by = "provider" if prompt else "tokenizer"
             answer = Answer(response.embeddings, prompt or self._count(kwargs), 0, by)
             check_vectors(answer, len(_texts(kwargs)))
@@ -246,6 +311,13 @@ class CountedEmbedding:
         call = await self._caller.call(kwargs, send, lambda: self._count(kwargs))
         usage = TokenUsage(call.attempts[-1].prompt_tokens)
         return Embeddings(cast("list[list[float]]", call.reply), usage)
+
+    def _ask(self, left_out: frozenset[str], request: Request) -> Awaitable[object]:
+        """Send a request without the parameters that the model refuses."""
+        if left_out not in self._asks:
+            config = _without(self.config, self._settings, left_out)
+            self._asks[left_out] = _make_embedding(config, self.tokenizer)
+        return self._asks[left_out](**request)
 
     def embedding(self, /, **kwargs: object) -> Embeddings:
         """Embed and block this thread, as the released searches do."""
@@ -289,6 +361,11 @@ open_completion, open_embedding = CountedCompletion, CountedEmbedding
 """Make the counted model of a configuration; ``retry``: in place of its own section."""
 
 
+def _without(config: "ModelConfig", settings: Request, left_out: frozenset[str]) -> "ModelConfig":
+    """Return a configuration with these parameters of every request, as far as they are taken."""
+    return config.model_copy(update={"call_args": adapt(settings, left_out)})
+
+
 def _make_completion(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
@@ -322,6 +399,30 @@ def _make_embedding(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     once = {"max_retries": _NoRetries(0)} if config.type == "litellm" else {}
     bare = _strip_layers(config, call_args={**config.call_args, **once})
     return create_embedding(bare, tokenizer=tokenizer).embedding_async
+
+
+def _may_open_thoughts(config: "ModelConfig") -> bool:
+    """Say whether a model's template may begin its thoughts, so that a reply holds their end."""
+    is_elsewhere = config.api_base is not None and config.type != "offline"
+    return is_elsewhere or config.model_provider not in _THOUGHTS_APART
+
+
+def _thoughts_of(message: object) -> str:
+    """Return the thoughts that a service sends apart from the content of a message."""
+    thoughts: object = getattr(message, "reasoning_content", None)
+    return thoughts if isinstance(thoughts, str) else ""
+
+
+async def _pieces(reply: object) -> AsyncIterator[Completion]:
+    """Yield the pieces of a reply, which is one where the service streams none."""
+    if isinstance(reply, AsyncIterator):
+        async for piece in cast("AsyncIterator[Completion]", reply):
+            yield piece
+        return
+    whole = cast("Completion", reply)
+    choice, usage = whole.choices[0], whole.usage
+    told = choice.finish_reason, read_refusal(choice.message) or None, usage
+    yield Completion.of(whole.content, *told, _thoughts_of(choice.message))
 
 
 async def _stream_whole(reply: Completion) -> AsyncIterator[Completion]:

@@ -57,7 +57,7 @@ class _Processor(DefaultMetricsProcessor):
 
     def process_metrics(self, *, metrics: "Metrics", response: Any, **request: Any) -> None:
         super().process_metrics(metrics=metrics, response=response, **request)
-        cached = read_usage(response.usage, output=False)[2]
+        cached = read_usage(response.usage)[2]
         metrics |= {} if cached is None else {_CACHED: cached}
 
 

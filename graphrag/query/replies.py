@@ -18,6 +18,7 @@ from graphrag.config.models.strict_section import explain_first
 from graphrag.query.calls import Answer, GarbledReplyError
 from graphrag.query.methods import section_name
 from graphrag.query.model_facts import known_facts
+from graphrag.query.thoughts import lone_ends, without_opened
 from graphrag.query.usage import OutputBound
 
 if TYPE_CHECKING:
@@ -26,19 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TokenUsage:
-    """Tokens by the service's own count, >= 0; of cached ones None where it does not say."""
+    """Tokens by the service's own count, >= 0; None where it does not say."""
 
-    prompt_tokens: int
-    completion_tokens: int = 0
+    prompt_tokens: int | None
+    completion_tokens: int | None = 0
     cached_tokens: int | None = None
 
 
 @dataclass(slots=True)
 class Message:
-    """What the model said; ``refusal`` where it says that it gives no answer."""
+    """What the model said; ``refusal`` where it says that it gives no answer.
+
+    ``reasoning_content``: its thoughts, where the service sends them apart.
+    """
 
     content: str | None
     refusal: str | None = None
+    reasoning_content: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,9 +74,10 @@ class Completion:
         reason: str | None,
         refusal: str | None = None,
         usage: TokenUsage | None = None,
+        thoughts: str | None = None,
     ) -> "Completion":
         """Make a reply of its text."""
-        return cls([Choice(Message(text, refusal), reason)], usage)
+        return cls([Choice(Message(text, refusal, thoughts), reason)], usage)
 
     @property
     def content(self) -> str:
@@ -97,8 +103,6 @@ Reply = TypeVar("Reply", bound=BaseModel)
 _BRACE = re.compile(r"[{}]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_END_OF_THOUGHT = re.compile("</think>")
 _LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?::\*\*|\*\*:)", re.MULTILINE)
 _LIST = re.compile(r"\s*(?:```[\w-]*\s*)?\[\s*\{\}(?:\s*,\s*\{\})*\s*,?\s*\]\s*(?:```\s*)?")
 _PART = re.compile(
@@ -126,6 +130,9 @@ _PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
 
 
+THOUGHTS_ALONE = "it holds the model's thoughts alone, and no answer"
+
+
 class UnreadableReplyError(ValueError):
     """A reply, already paid for and counted, is not the JSON that was asked for: ``content``."""
 
@@ -151,13 +158,6 @@ def read_refusal(message: object) -> str:
     fields = getattr(message, "provider_specific_fields", None)
     unknown = cast("Mapping[str, str]", fields or {})
     return getattr(message, "refusal", None) or unknown.get("refusal") or ""
-
-
-def without_thinking(content: str) -> str:
-    """Return a reply without what a model thought before it; "" while it thinks."""
-    while content.lstrip()[:7] == "<think>":
-        content = _THOUGHT.sub("", content, count=1)
-    return content
 
 
 class ReplyForm(BaseModel):
@@ -233,14 +233,15 @@ def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
     form, more than one has, or it can't be told whether one is the reply.
     """
     whole = _CONTROL.sub("", content)
-    text = without_thinking(whole)
+    text = without_opened(whole)
+    if not text.strip() and whole.strip():
+        raise UnreadableReplyError(content, THOUGHTS_ALONE)
     objects, is_balanced = _find_objects(text)
-    ends = [*_END_OF_THOUGHT.finditer(text)]
-    ends = [end for end in ends if not any(f.start < end.start() < f.end for f in objects)]
+    ends = [e for e in lone_ends(text) if not any(f.start < e[0] < f.end for f in objects)]
     if len(ends) > 1 or (ends and text != whole):
         raise UnreadableReplyError(content, "it can't be told where its thinking ends")
     if ends:  # the model's template has opened the thinking
-        text = text[ends[0].end() :]
+        text = text[ends[0][1] :]
         objects, is_balanced = _find_objects(text)
     labelled = _read_labels(text, form)
     fitting: list[tuple[_Object, Reply]] = []

@@ -43,6 +43,9 @@ class FailedCall:
     refused: bool = False
 
 
+_LeftOut = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)]
+
+
 @dataclass(frozen=True, slots=True)
 class CallAttempt(StoredFigures):
     """One request sent to a model, whether it was answered or not.
@@ -58,6 +61,8 @@ class CallAttempt(StoredFigures):
       off.
     - ``abstained``: whether the message carries a refusal: the model says that it gives no answer.
     - ``service_tier``: which one the settings ask for; not written where there is none.
+    - ``left_out``: parameters that the model refuses and the request went without, by their names;
+      not written where there are none.
     """
 
     kind: CallKind
@@ -72,6 +77,7 @@ class CallAttempt(StoredFigures):
     finish_reason: str | None = None
     abstained: bool = False
     service_tier: Annotated[str | None, Field(exclude_if=lambda tier: tier is None)] = None
+    left_out: _LeftOut = ()
 
     @property
     def cost_usd(self) -> float | None:

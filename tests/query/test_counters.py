@@ -207,7 +207,7 @@ async def test_cached_tokens_cost_no_less_than_all_and_nothing_known_without_a_p
 def test_a_count_below_0_is_none_that_a_service_gave():
     details = SimpleNamespace(cached_tokens=-3)
     odd = SimpleNamespace(prompt_tokens=-5, completion_tokens=-2, prompt_tokens_details=details)
-    assert read_usage(odd, output=True) == (0, 0, None)
+    assert read_usage(odd) == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ class Fault:
     that does not stream then gets none). ``content`` and ``refusal`` stand in place of the reply;
     ``cached_tokens`` in the usage, unless that is left out. ``ramble``: words until the request's
     ``max_tokens`` (1,000 without one) after those of ``content``, ended by ``length``, as a small
-    model does. ``raw`` is sent as it is in place of every body, and costs nothing; ``location``
+    model does. ``thoughts`` come apart from the content, as ``reasoning_content``. ``usage``
+    stands in place of the figures of the same names; None leaves one out. ``param`` is named by an
+    error. ``raw`` is sent as it is in place of every body, and costs nothing; ``location``
     stands in its headers.
     """
 
@@ -81,6 +83,9 @@ class Fault:
     omit_usage: bool = False
     cached_tokens: int | None = None
     ramble: bool = False
+    thoughts: str | None = None
+    usage: Json | None = None
+    param: str | None = None
     raw: str | bytes | None = None
     location: str | None = None
 
@@ -387,13 +392,17 @@ class _App:
             else:
                 text = fault.refusal or fault.content
                 text = how.reply(request) if text is None else text
-            usage = _chat_usage(request, text, fault.cached_tokens)
+            written = text if fault.thoughts is None else f"{fault.thoughts} {text}"
+            usage = _chat_usage(request, written, fault.cached_tokens) | (fault.usage or {})
+            usage = {name: figure for name, figure in usage.items() if figure is not None}
             if record.stream:
                 await self._stream(exchange, text, usage)
             else:
                 said = {"content": text, "refusal": None}
                 if fault.refusal:
                     said = {"content": None, "refusal": text}
+                if fault.thoughts is not None:
+                    said["reasoning_content"] = fault.thoughts
                 message = {"role": "assistant", **said}
                 choice = {"index": 0, "message": message, "finish_reason": fault.reason}
                 body = _envelope(record, "chat.completion", [choice])
@@ -463,6 +472,8 @@ class _App:
             self._server.finish(record, "cut", 200, cost)
             await exchange.close()
             return
+        if exchange.fault.thoughts is not None:
+            await send(chunk({"reasoning_content": exchange.fault.thoughts}))
         field = "refusal" if exchange.fault.refusal else "content"
         for piece in pieces:
             await send(chunk({field: piece}))
@@ -491,7 +502,7 @@ def _envelope(record: Record, kind: str, choices: list[Json]) -> Json:
 
 def _error(fault: Fault) -> tuple[Json, dict[str, str]]:
     kind, code, message = ERRORS.get(fault.status or 500, ERRORS[500])
-    error = {"type": kind, "param": None, "code": fault.code or code}
+    error = {"type": kind, "param": fault.param, "code": fault.code or code}
     error["message"] = fault.message or message
     wait = {"retry-after": fault.retry_after_s, "retry-after-ms": fault.retry_after_ms}
     headers = {name: f"{value:g}" for name, value in wait.items() if value is not None}

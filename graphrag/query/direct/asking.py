@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from array import array
 from collections.abc import AsyncIterator
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 from pydantic import BaseModel
 
-from graphrag.query.calls import GarbledReplyError, told_count
+from graphrag.query.calls import GarbledReplyError, read_usage
 from graphrag.query.direct import http
 from graphrag.query.direct.http import Json
 from graphrag.query.direct.settings import read_settings
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
 
 # `response_format_json_object`: the release takes it out too, as it always names a form.
 _NOT_SENT = ("metrics", "mock_response", "response_format_json_object", "timeout", "max_retries")
-_THOUGHTS = re.compile(
-    r"<(?:think|thinking|budget:thinking)>(.*?)</(?:think|thinking|budget:thinking)>(.*)", re.DOTALL
-)
 _MOST_BYTES_A_TEXT = 1_000_000
 """Of an embedding: four times the longest of any model, 8,192 numbers of up to 25 bytes."""
+_THOUGHT = ("thinking", "reasoning")
+"""Types of the parts of a content that are no answer."""
 _CUT_OFF = {"max_tokens": "length", "MAX_TOKENS": "length"}
 
 
@@ -57,11 +55,11 @@ class DirectModel:
                 continue
             delta = _mapping(choice.get("delta"))
             text, refusal = _text_of(delta.get("content")), _text_or_none(delta.get("refusal"))
-            yield Completion.of(text, _finish_reason(choice), refusal, usage)
+            yield Completion.of(text, _finish_reason(choice), refusal, usage, _thoughts_of(delta))
 
     async def embed(self, **request: object) -> Embeddings:
         """Ask for one vector for each text of ``input``."""
-        body = {"encoding_format": "float", **self._body(request)}
+        body = self._body(request)
         n_texts = len(cast("list[str]", request["input"]))
         most = _MOST_BYTES_A_TEXT * max(1, n_texts)
         return _read_vectors(await http.post(self._service, "/embeddings", body, most))
@@ -122,12 +120,9 @@ def _read_completion(body: Json) -> Completion:
     message = None if choice is None else choice.get("message")
     if choice is None or not _is_mapping(message):
         raise GarbledReplyError("it holds no message")
-    content = _text_of(message.get("content"))
-    if content is not None and not (message.get("reasoning_content") or message.get("reasoning")):
-        thoughts = _THOUGHTS.match(content)
-        content = content if thoughts is None else thoughts.group(2)
+    content, reason = _text_of(message.get("content")), _finish_reason(choice)
     refusal, usage = _text_or_none(message.get("refusal")), _read_usage(body.get("usage"))
-    return Completion.of(content, _finish_reason(choice), refusal, usage)
+    return Completion.of(content, reason, refusal, usage, _thoughts_of(message))
 
 
 def _first_choice(body: Json) -> Json | None:
@@ -146,21 +141,23 @@ def _text_of(content: object) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if _is_list(content):
-        return "".join(str(part.get("text") or "") for part in content if _is_mapping(part))
+        parts = [part for part in content if _is_mapping(part) and part.get("type") not in _THOUGHT]
+        return "".join(str(part.get("text") or "") for part in parts)
     raise GarbledReplyError("its content is no text")
 
 
+def _thoughts_of(message: Json) -> str | None:
+    """Return the thoughts that a message holds apart from its content."""
+    told = message.get("reasoning_content") or message.get("reasoning")
+    content = message.get("content")
+    if told or not _is_list(content):
+        return _text_or_none(told)
+    parts = [part for part in content if _is_mapping(part) and part.get("type") in _THOUGHT]
+    return "".join(str(part.get("text") or part.get("thinking") or "") for part in parts) or None
+
+
 def _read_usage(usage: object) -> TokenUsage | None:
-    """Read usage figures; a count that is not told is 0, of cached tokens None."""
-    if not _is_mapping(usage):
-        return None
-    details = _mapping(usage.get("prompt_tokens_details"))
-    named = (("cached_tokens", details), ("prompt_cache_hit_tokens", usage))
-    counts = [told_count(name, source.get(name)) for name, source in named]
-    cached = max((count for count in counts if count is not None), default=None)
-    names = ("prompt_tokens", "completion_tokens")
-    prompt, output = (told_count(name, usage.get(name)) or 0 for name in names)
-    return TokenUsage(prompt, output, cached)
+    return TokenUsage(*read_usage(usage)) if _is_mapping(usage) else None
 
 
 def _read_vectors(body: Json) -> Embeddings:

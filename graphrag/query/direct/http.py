@@ -36,13 +36,20 @@ _SHOWN = 1000
 
 
 class DirectError(RuntimeError):
-    """A request was not answered; ``status_code`` is None without a reply."""
+    """A request was not answered; ``status_code`` is None without a reply.
+
+    ``param`` is the parameter that the service names as the cause, or "".
+    """
 
     def __init__(
-        self, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
+        self,
+        message: str,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        param: str = "",
     ) -> None:
         super().__init__(message)
-        self.status_code = status
+        self.status_code, self.param = status, param
         self.response = SimpleNamespace(headers=headers or {})
 
 
@@ -79,27 +86,31 @@ _BY_STATUS = {
 
 def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> DirectError:
     """Return the error that a reply of HTTP with status >= 400 and this body tells of."""
-    message, code = _read_error(text)
+    message, code, param = _read_error(text)
     said = message or text.strip()[:_SHOWN] or f"Error code: {status}"
     kind = _kind_of(status, f"{text} {message}".lower(), code)
     if code and not code.isdigit() and code not in said:
         said = f"{said} ({code})"
-    return kind(said, status, headers)
+    return kind(said, status, headers, param)
 
 
-def _read_error(text: str) -> tuple[str, str]:
+def _read_error(text: str) -> tuple[str, str, str]:
+    """Return the message, the code and the parameter of an error's body, each may be ""."""
     try:
         body = json.loads(text)
     except ValueError:
-        return "a web page" if text.lstrip()[:1] == "<" else "", ""
+        return "a web page" if text.lstrip()[:1] == "<" else "", "", ""
+    if isinstance(body, list) and body:  # as Gemini sends it
+        body = cast("list[object]", body)[0]
     if not isinstance(body, dict):
-        return "", ""
+        return "", "", ""
     whole = cast("Json", body)
     error = whole.get("error") or whole
     if not isinstance(error, dict):
-        return str(error), ""
+        return str(error), "", ""
     values = cast("Json", error)
-    return str(values.get("message") or values.get("detail") or ""), str(values.get("code") or "")
+    message = str(values.get("message") or values.get("detail") or "")
+    return message, str(values.get("code") or ""), str(values.get("param") or "")
 
 
 def _kind_of(status: int, text: str, code: str) -> type[DirectError]:

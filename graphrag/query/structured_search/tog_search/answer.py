@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.passages import Selection, show_passages
-from graphrag.query.replies import UnreadableReplyError, without_thinking
+from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
     NextStep,
@@ -31,6 +31,7 @@ from graphrag.query.structured_search.tog_search.store import (
     TextUnits,
 )
 from graphrag.query.structured_search.tog_search.walk import Row
+from graphrag.query.thoughts import without_thoughts
 from graphrag.query.usage import OutputBound, phase
 from graphrag.text.phrases import shorten
 
@@ -331,7 +332,7 @@ def _clean(answer: str) -> str:
 
 def _read_partial(received: str, may_go_on: bool) -> str:
     """Return the answer so far, "" before it begins; of a reply that lacks something, if it may."""
-    received = without_thinking(received)
+    received = without_thoughts(received, goes_on=True)
     begin = received.find("{")
     try:
         values = from_json(received[max(0, begin) :], allow_partial="trailing-strings")

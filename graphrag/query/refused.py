@@ -1,0 +1,223 @@
+"""Knows which parameters a model refuses, and makes its requests without them."""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from pydantic import BaseModel
+
+_log = logging.getLogger(__name__)
+JSON_SCHEMA, JSON_OBJECT = "json_schema", "json_object"
+_FORM, _STREAM = "response_format", "stream"
+_FORMS = (JSON_SCHEMA, JSON_OBJECT)
+_RENAMED = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+_NEEDED = {
+    *("messages", "model", "input", "dimensions", "tools", "prompt", "user"),
+    *("timeout", "max_retries", "organization", "headers", "extra_headers", "extra_query"),
+    *("extra_body", "api_key", "api_base", "base_url", "api_version", "metrics", "mock_response"),
+}
+"""What can't be left out, or says how the service is reached."""
+_OF_FORM = re.compile(
+    r"response[ _]?format|json[ _-]?(?:schema|object|mode)|structured[ _]outputs?|guided|grammar",
+    re.IGNORECASE,
+)
+_SAYS_NO = re.compile(
+    r"not support|unsupported|n't support|unknown|unrecognized|unexpected|not (?:allowed|permitted)"
+    r"|invalid|unavailable|no endpoints",
+    re.IGNORECASE,
+)
+_NAMING = (404, 405, 415, 500, 501)
+"""Statuses that say a parameter is refused only where the message names it."""
+_OTHER_CAUSES = ("ContextWindowExceededError", "ContentPolicyViolationError")
+_NOT_SENT = "UnsupportedParamsError"
+_READ = 2000
+IN_WORDS = (
+    "Reply with one JSON object and nothing else: no other text, no code block. It fits this JSON "
+    "schema:\n"
+)
+
+
+def was_sent(error: BaseException) -> bool:
+    """Return whether a request left this machine; litellm refuses some parameters itself."""
+    return _NOT_SENT not in _kinds(error)
+
+
+@dataclass(eq=False)
+class RefusedParameters:
+    """What one model refuses, as a run learns it: names of parameters, or of forms of a reply.
+
+    ``service`` names the model in the warning. ``left_out`` is final once a request without it was
+    answered.
+    """
+
+    service: str
+    left_out: frozenset[str] = frozenset()
+    _answered: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
+    _guesses_help: bool = True
+
+    def concede(
+        self,
+        error: BaseException,
+        request: Mapping[str, object],
+        settings: Mapping[str, object],
+        left_out: frozenset[str],
+    ) -> frozenset[str] | None:
+        """Return what to leave out when a refused request is asked again, or None if it isn't.
+
+        ``request`` was sent without ``left_out``; ``settings`` are parameters of every request.
+        """
+        status = getattr(error, "status_code", None)
+        is_bad = status in (400, 422)
+        if _kinds(error) & {*_OTHER_CAUSES} or not (is_bad or status in _NAMING):
+            return None
+        known = self.left_out - left_out
+        if known:  # learned by another request in the meantime
+            return left_out | known
+        text = f"{getattr(error, 'param', None) or ''} {error}"[:_READ]
+        names = _find_named(text, adapt(request, left_out), adapt(settings, left_out))
+        if names and (is_bad or _SAYS_NO.search(text)):
+            return left_out | names
+        if is_bad and self._guesses_help and _kind_of(request, left_out) not in self._answered:
+            return self._guess(request, settings, left_out)
+        return None
+
+    def _guess(
+        self,
+        request: Mapping[str, object],
+        settings: Mapping[str, object],
+        left_out: frozenset[str],
+    ) -> frozenset[str] | None:
+        """Return what an error without a name may be about: the form, or the temperature."""
+        words = frozenset(_FORMS)
+        base = left_out - ({*words, "temperature"} - self.left_out)
+        has_form = request.get(_FORM) is not None
+        forms = [base, base | {JSON_SCHEMA}, base | words] if has_form else [base]
+        chain = list(forms)
+        if "temperature" in request and "temperature" not in settings:
+            chain += [form | {"temperature"} for form in dict.fromkeys((forms[0], forms[-1]))]
+        later = chain[chain.index(left_out) + 1 :] if left_out in chain else []
+        self._guesses_help = bool(later) or len(chain) == 1
+        return later[0] if later else None
+
+    def confirm(self, request: Mapping[str, object], left_out: frozenset[str]) -> None:
+        """Note that a request without these was answered; warn of what is new."""
+        self._answered.add(_kind_of(request, left_out))
+        if left_out - self.left_out:
+            self.left_out |= left_out
+            _log.warning("%s", describe_left_out(self.service, self.left_out))
+
+
+def _kind_of(request: Mapping[str, object], left_out: frozenset[str]) -> frozenset[str]:
+    """Return the names of what is sent of a request, and the form that it asks for."""
+    sent = adapt(request, left_out)
+    names = {name for name, value in sent.items() if value is not None}
+    return frozenset(names | {_sent_form(sent) or ""})
+
+
+def _find_named(
+    text: str, sent: Mapping[str, object], settings: Mapping[str, object]
+) -> frozenset[str]:
+    """Return the parameters that an error names; of the request's own before the settings'."""
+    for given in ({k: v for k, v in sent.items() if k not in settings}, settings):
+        named = {n for n in given if n not in _NEEDED and _is_named(n, text)}
+        if (form := _sent_form(given)) and (_FORM in named or _OF_FORM.search(text)):
+            return frozenset({form})
+        named -= {_FORM}
+        if named:
+            return frozenset(named - {_STREAM} or {_STREAM, "stream_options"})
+    return frozenset()
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def describe_left_out(service: str, left_out: Iterable[str]) -> str:
+    """Return a sentence on the parameters that a model refused, and what its requests do instead.
+
+    ``service`` names the model.
+    """
+    names = {*left_out}
+    parts: list[str] = []
+    if JSON_OBJECT in names:
+        parts.append("the form of a reply is asked for in words (response_format is refused)")
+    elif JSON_SCHEMA in names:
+        parts.append("the form of a reply is asked for as json_object (json_schema is refused)")
+    for name in sorted(names - {*_FORMS}):
+        other = _RENAMED.get(name)
+        if other is not None and other not in names:
+            parts.append(f"{other} stands in for {name}")
+        else:
+            parts.append(f"{name} is left out{_CONSEQUENCES.get(name, '')}")
+    return f"{service} refuses parameters, so it is asked without them: {'; '.join(parts)}"
+
+
+_CONSEQUENCES = {
+    "temperature": ", so the service's own holds and replies may differ from run to run",
+    "max_tokens": ", so that no bound holds for its replies",
+    "stream_options": ", so tokens of streamed replies are counted here",
+}
+
+
+def adapt(request: Mapping[str, object], left_out: frozenset[str]) -> dict[str, object]:
+    """Return a request, or parameters of every request, without what is left out.
+
+    The form of a reply stands in the last message where it can't be asked for as a schema.
+    """
+    sent = dict(request)
+    if not left_out:
+        return sent
+    for name in left_out - {*_FORMS}:
+        value = sent.pop(name, None)
+        other = _RENAMED.get(name)
+        if value is not None and other is not None and other not in left_out:
+            sent.setdefault(other, value)
+    if JSON_SCHEMA in left_out and _sent_form(request) == JSON_SCHEMA:
+        schema = _schema(sent.pop(_FORM))
+        if JSON_OBJECT not in left_out:
+            sent[_FORM] = {"type": JSON_OBJECT}
+        if "messages" in sent:
+            sent["messages"] = _with_form(cast("list[object]", sent["messages"]), schema)
+    elif JSON_OBJECT in left_out and _sent_form(request) == JSON_OBJECT:
+        del sent[_FORM]
+    return sent
+
+
+def _sent_form(request: Mapping[str, object]) -> str | None:
+    form = request.get(_FORM)
+    if form is None:
+        return None
+    kind = cast("Mapping[str, object]", form).get("type") if isinstance(form, Mapping) else None
+    return JSON_OBJECT if kind == JSON_OBJECT else JSON_SCHEMA
+
+
+def _schema(form: object) -> object:
+    """Return the JSON schema of a form: a class, its schema, or the request for it."""
+    if isinstance(form, type) and issubclass(form, BaseModel):
+        return form.model_json_schema()
+    given = cast("Mapping[str, object]", form)
+    inner = given.get(JSON_SCHEMA)
+    return cast("Mapping[str, object]", inner)["schema"] if isinstance(inner, Mapping) else given
+
+
+def _with_form(messages: list[object], schema: object) -> list[object]:
+    *before, last = messages
+    message = last.model_dump(exclude_none=True) if isinstance(last, BaseModel) else last
+    told = dict(cast("Mapping[str, object]", message))
+    text = f"{IN_WORDS}{json.dumps(schema, ensure_ascii=False)}"
+    content = told.get("content")
+    if isinstance(content, list):
+        told["content"] = [*cast("list[object]", content), {"type": "text", "text": text}]
+    else:
+        told["content"] = f"{content}\n\n{text}"
+    return [*before, told]
+
+
+def _kinds(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}

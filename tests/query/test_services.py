@@ -1,0 +1,96 @@
+"""Services that are not OpenAI: what they refuse is left out, what their models think is no answer.
+
+Each over HTTP, by every method, streamed and not, directly and through litellm.
+"""
+
+import logging
+
+import pytest
+from support.lighthouse import METHODS, QUESTION, counted, model_config, seen
+from support.openai_server import Fault, offline_reply
+from support.services import REFUSING, THINKING, THOUGHT, Service
+
+from graphrag.eval.metrics.judge import LLMJudge
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.models import open_completion
+from graphrag.query.usage import CallLog, OutputBound, measure_calls
+
+STREAMED = ("no stream", "Mistral: 422 for stream_options")
+
+
+async def ask(index: GraphIndex, method: str, live: bool) -> tuple[str, str, CallLog]:
+    """Ask; return the response, the text that was passed on, and the calls."""
+    log, pieces = CallLog(live=live), list[str]()
+    result = await index.search(method, QUESTION, pieces.append if live else None, log)
+    return str(result.response), "".join(pieces), log
+
+
+_PLAIN: dict[str, str] = {}
+
+
+@pytest.fixture
+async def plain(remote: GraphIndex, server) -> dict[str, str]:
+    """Return what each method answers where nothing is refused or thought."""
+    if not _PLAIN:
+        server.behave(reply=offline_reply())
+        _PLAIN.update({m: (await ask(remote, m, live=False))[0] for m in METHODS})
+        server.reset(offline_reply())
+    return _PLAIN
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("service", THINKING)
+async def test_thoughts_are_output_and_no_answer(service, live, remote, server, plain):
+    before = len(server.records)
+    server.behave(reply=THINKING[service].reply(), faults=THINKING[service].plan)
+    for method in METHODS if service.startswith("the end") else ("tog", "basic", "local", "global"):
+        response, shown, log = await ask(remote, method, live)
+        assert (response, method) == (plain[method], method)
+        assert shown == (response if live else ""), method
+        asked, before = server.records[before:], len(server.records)
+        assert counted(log.usage()) == seen(asked), "a thought is paid for as output"
+        assert "zzthought" not in str(log.exchanges)
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_thoughts_alone_are_a_search_that_failed(method, live, remote, server):
+    for service in (
+        Service(dress=lambda _: f"<think>{THOUGHT}</think>\n"),
+        Service(dress=lambda _: f"<think>{THOUGHT}"),
+        Service(more=Fault(thoughts=THOUGHT, content="")),
+    ):
+        server.behave(reply=service.reply(), faults=service.plan)
+        with pytest.raises(SearchError) as caught:
+            await ask(remote, method, live)
+        assert "thoughts alone" in str(caught.value), method
+        assert "zzthought" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+@pytest.mark.parametrize("service", REFUSING)
+async def test_what_a_service_refuses_is_left_out(service, kind, make_project, server, plain):
+    extra = "    type: litellm" if kind == "litellm" else ""
+    index = await GraphIndex.open(make_project(model_extra=extra, name=kind))
+    server.behave(reply=REFUSING[service].reply(), faults=REFUSING[service].plan)
+    for method in METHODS if kind == "direct" else ("tog", "basic", "drift"):
+        before = len(server.records)
+        response, _, log = await ask(index, method, live=service in STREAMED)
+        assert (response, method) == (plain[method], method)
+        asked = server.records[before:]
+        assert counted(log.usage())[:3] == seen(asked)[:3], "refused calls are calls"
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+@pytest.mark.parametrize("service", [name for name in REFUSING if name not in STREAMED])
+async def test_a_judge_gives_its_verdict_without_what_is_refused(service, kind, server, caplog):
+    server.behave(reply=REFUSING[service].reply(), faults=REFUSING[service].plan)
+    judge = LLMJudge(open_completion(model_config(server, kind)))
+    bound = OutputBound(500, "judge.max_output_tokens")
+    with measure_calls(CallLog(bound=bound)) as log, caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            verdict = await judge.judge_correctness("Who?", "Jonas Feld", "Jonas Feld")
+            assert (verdict.score, verdict.failure) == (1, None)
+    assert counted(log.usage())[:3] == seen(server.records)[:3]
+    told = [r.getMessage() for r in caplog.records if "refuses parameters" in r.getMessage()]
+    assert len(told) == 1, "it is learned once, and said once"
