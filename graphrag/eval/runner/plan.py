@@ -364,6 +364,8 @@ def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
         why = "Its judge had the prompts of an earlier version"
     elif other_indexes:
         why = "An index that was built again can't be had back"
+    elif old.get("releases.gtog") != new.get("releases.gtog"):
+        why = "Another version began it"
     else:
         return "Undo the change"
     use, done = ("show", "See") if last.setup.is_of_suites else ("judge", "Judge")
