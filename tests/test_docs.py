@@ -209,7 +209,7 @@ def test_the_commands_of_the_other_pages_run(built, project, project_root):
                         writer = csv.DictWriter(file, rows[0].keys())
                         writer.writeheader()
                         writer.writerows([{**row, "label": "1"} for row in rows])
-    assert n_run == 9
+    assert n_run == 8
 
 
 @pytest.mark.slow
