@@ -99,3 +99,12 @@ def test_a_gone_key_is_left_out_with_one_warning_and_the_rest_is_read(tmp_path, 
         "judge.older is read no more: Gone since 2.0.0; do that.",
     ]
     assert config == EvaluationConfig(judge={"temperature": 0.5}, trials=3, root=tmp_path)
+
+
+def test_a_criterion_of_a_gone_measure_is_left_out_with_one_warning(tmp_path):
+    criteria = "[{metric: path_edges_exist, minimum: 0.9}, {metric: recall, minimum: 0.5}]"
+    with pytest.warns(gone_keys.GoneKeyWarning, match="criterion path_edges_exist") as warned:
+        config = read(tmp_path, f"measures: {{criteria: {criteria}, alpha: 3.0}}")
+    assert len(warned) == 1
+    assert [criterion.metric for criterion in config.measures.criteria] == ["recall"]
+    assert config.measures.alpha == 3

@@ -12,7 +12,7 @@ from graphrag.eval.metrics.entities import (
     score_entities,
     score_relationships,
 )
-from graphrag.eval.metrics.evidence import NamedText, SourceIndex, fold_text, phrase_key
+from graphrag.eval.metrics.evidence import SourceIndex, fold_text, phrase_key
 from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, states_answer
 from graphrag.eval.validation.graph import graph_connectivity
 
@@ -147,7 +147,7 @@ def test_quotes_serve_when_no_source_is_expected_and_are_never_names():
     assert bare.evidence_of(sample(evidence=("nowhere said",)))[0].in_source is None
 
 
-def test_phrases_and_names_are_whole_words_in_every_script():
+def test_phrases_are_whole_words_in_every_script():
     for text, phrase, held in (
         ("At (oak-hill).", "Oak Hill", True),
         ("oak hills", "Oak Hill", False),
@@ -155,11 +155,6 @@ def test_phrases_and_names_are_whole_words_in_every_script():
     ):
         assert (phrase_key(phrase) in phrase_key(text)) is held
     assert phrase_key("?!") == ""
-    text = NamedText("Oak-hill was ADA\u2019s; 王五 said 🚀 to Adam.")
-    for name in ("oak hill", "Oak Hill", "ada", "王五", "🚀"):
-        assert name in text
-    for name in ("oak hills", "Hil", "said Adam", "", "  ", "!", "🛰"):
-        assert name not in text
 
 
 nodes = st.sampled_from("abcdefgh")

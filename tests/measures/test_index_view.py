@@ -64,7 +64,6 @@ def all_parts(view):
         view.edges,
         view.graph.linked,
         view.cited,
-        view.entities_in("Ada and Ben"),
         view.extraction("End."),
     ]
 

@@ -1,6 +1,5 @@
-"""Paths, names and citations of an answer against the index and what was shown."""
+"""Citations of an answer against the index and what was shown."""
 
-from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -14,201 +13,52 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure, summarize_measures
 from graphrag.eval.metrics.traced import (
     CITATION_MEASURES,
-    PATH_MEASURES,
     Citation,
     check_citations,
-    check_paths,
     read_citations,
     strip_citations,
 )
-from graphrag.eval.records.answers import Hop, Retrieved
+from graphrag.eval.records.answers import Retrieved
 from graphrag.query.index_header import IndexTables
 
-UNITS = {
-    "u0": "Oak Hill was founded by Ada. Ada's brother Ben sold it.",
-    "u1": "Ben met 王五 at the pier, with a 🚀.",
-    "u2": "Nobody is named here.",
-    **{f"u{n}": "t" for n in range(3, 12)},
-}
-EDGES = [
-    ("r0", "ADA", "OAK HILL", ["u0"]),
-    ("r1", "BEN", "ADA", ["u2", "u0"]),
-    ("r2", "BEN", "王五", ["u1"]),
-    ("r3", "王五", "🚀", ["u1"]),
-    ("r4", "ADA", "HILL", ["u2"]),
-    ("r5", "ADA", "BEN", []),
-    ("r6", "BEN", "ZED", ["u1"]),
-    ("r7", "ZED", "BEN", ["u1"]),
-    *((f"r{n}", "A", "B", []) for n in range(8, 12)),
-]
-TITLES = ["ADA", "OAK HILL", "BEN", "王五", "🚀", "HILL", "ZED", "ADA LEE"]
-ENTITIES = [*TITLES, *(f"E{n}" for n in range(8, 12))]
+N = range(12)
 INDEX = IndexView(
     IndexTables(
         text_units=pd.DataFrame(
             {
-                "id": list(UNITS),
-                "human_readable_id": range(12),
-                "text": list(UNITS.values()),
+                "id": [f"u{n}" for n in N],
+                "human_readable_id": N,
+                "text": "t",
                 "document_id": "d",
             }
         ),
         relationships=pd.DataFrame(
-            [(number, *edge) for number, edge in enumerate(EDGES)],
+            [(n, f"r{n}", "A", "B", []) for n in N],
             columns=["human_readable_id", "id", "source", "target", "text_unit_ids"],
         ),
         entities=pd.DataFrame(
-            {"human_readable_id": range(12), "title": ENTITIES, "text_unit_ids": [[]] * 12}
+            {"human_readable_id": N, "title": [f"E{n}" for n in N], "text_unit_ids": [[]] * 12}
         ),
     )
 )
-
-
-def hop(number, relationship, forward=True, **changes):
-    source, target = next(edge[1:3] for edge in EDGES if edge[0] == relationship)
-    return replace(Hop(number, source, target, relationship, forward, 1.0), **changes)
-
-
-def shown(*paths, units=(), relationships=()):
-    return Retrieved(
-        "tog",
-        text_unit_ids=tuple(units),
-        n_sources=len(units),
-        relationship_ids=tuple(relationships),
-        paths=tuple(map(tuple, paths)),
-    )
-
-
-# OAK HILL <- ADA <- BEN -> 王五 -> 🚀
-WHOLE = [hop(1, "r0", False), hop(2, "r1", False), hop(3, "r2"), hop(4, "r3")]
-
-
-def test_a_whole_path_holds_in_all_respects():
-    found = check_paths(shown(WHOLE), "Ada and Ben.", INDEX)
-    assert found == dict.fromkeys(PATH_MEASURES, 1.0)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        hop(1, "r0", False, source="OAK HILL", target="ADA"),
-        hop(1, "r0", False, source="ZED"),
-        hop(1, "r0", False, relationship_id="gone"),
-    ],
-    ids=["turned", "other end", "other index"],
-)
-def test_an_edge_that_the_index_does_not_have_so_is_missing_and_unsupported(changed):
-    found = check_paths(shown([changed, *WHOLE[1:]]), "", INDEX)
-    assert found["path_edges_exist"] == found["path_edges_supported"] == 0.75
-
-
-@pytest.mark.parametrize(
-    ("path", "n_joins", "n_broken"),
-    [
-        ([WHOLE[0], hop(2, "r1")], 1, 1),  # walked backwards
-        ([WHOLE[0], hop(2, "r3")], 1, 1),  # another place
-        ([WHOLE[0], WHOLE[2]], 2, 2),  # a hop that was not read
-        ([hop(2, "r1", False), WHOLE[2]], 2, 1),  # the first hop was not read
-        ([WHOLE[0], WHOLE[1], hop(2, "r5")], 1, 0),  # parallel, either way
-        ([WHOLE[0], WHOLE[1], hop(2, "r4")], 1, 1),  # not parallel
-        ([WHOLE[0]], 0, 0),
-    ],
-)
-def test_hops_must_meet(path, n_joins, n_broken):
-    found = check_paths(shown(path), "", INDEX)
-    expected = None if n_joins == 0 else (n_joins - n_broken) / n_joins
-    assert found["path_joins_meet"] == expected
-
-
-def test_support_is_a_text_unit_with_both_ends_and_an_edge_counts_once():
-    paths = [[hop(1, "r1"), hop(2, "r4")], [hop(1, "r1"), hop(2, "r5")], [hop(1, "r4")]]
-    found = check_paths(shown(*paths, [hop(1, "r6")], [hop(1, "r7")]), "", INDEX)
-    assert found["path_edges_supported"] == 1 / 5
-    assert found["path_edges_exist"] == 1
-
-
-@pytest.mark.parametrize(
-    ("response", "named", "untraced"),
-    [
-        ("Ada's brother sold Oak Hill.", ("ADA", "OAK HILL"), ()),
-        ("The hill is Ada's.", ("HILL", "ADA"), ("HILL",)),
-        ("ZED and 王五 flew the 🚀.", ("ZED", "王五", "🚀"), ("ZED",)),
-        ("Ada Lee left.", ("ADA LEE",), ("ADA LEE",)),
-        ("Zed [Data: Sources (1); Ada (2)]", ("ZED",), ("ZED",)),
-        ("Nobody.", (), ()),
-    ],
-)
-def test_entities_of_the_answer_are_on_a_path_or_in_a_source(response, named, untraced):
-    found = check_paths(shown([hop(1, "r0")], units=["u1"]), response, INDEX)
-    assert INDEX.entities_in(strip_citations(response)) == named
-    share = pytest.approx(1 - len(untraced) / len(named)) if named else None
-    assert found["answer_entities_traced"] == share
-
-
-@pytest.mark.parametrize(("relationships", "share"), [((), 0), (("r0", "gone"), 1)])
-def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths(relationships, share):
-    retrieved = shown(units=["u2"], relationships=relationships)
-    values = check_paths(retrieved, "Ada knows Oak Hill.", INDEX)
-    assert values["answer_entities_traced"] == share
-
-
-@pytest.mark.parametrize(
-    ("retrieved", "index"),
-    [
-        (None, INDEX),
-        (shown(WHOLE), None),
-        (Retrieved("global"), INDEX),
-        (shown(), IndexView(IndexTables())),
-    ],
-    ids=["not recorded", "no index", "no list", "empty index"],
-)
-def test_without_paths_every_measure_is_none(retrieved, index):
-    assert check_paths(retrieved, "Ada", index) == dict.fromkeys(PATH_MEASURES)
 
 
 def test_they_are_measures_of_the_evaluation():
     sample = Sample("s", "k", "Who?", "Ada")
-    retrieved = shown(WHOLE, units=["u0"])
+    retrieved = Retrieved("tog", text_unit_ids=("u0",), n_sources=1)
     made = partial(answer, "tog", "Ada [Data: Sources (0, 7)]")
     answered = made(retrieved=retrieved)
     values = measure(sample, answered, INDEX).values
-    assert {name: values[name] for name in PATH_MEASURES} == dict.fromkeys(PATH_MEASURES, 1.0)
     assert values["citation_validity"] == 0.5
     failed = measure(sample, made(retrieved=retrieved, failed=True), INDEX).values
     assert list(failed) == list(values)
-    assert {failed[name] for name in (*PATH_MEASURES, *CITATION_MEASURES)} == {None}
+    assert {failed[name] for name in CITATION_MEASURES} == {None}
     abstained = measure(sample, made(retrieved=retrieved, abstained=True), INDEX).values
     assert abstained["context_cited"] is None
     silent = measure(sample, made(), INDEX)
     summary = summarize_measures([silent, measure(sample, answered, INDEX)])["tog"]
     validity = summary.measures["citation_validity"]
     assert (validity.estimate.mean, validity.n_excluded) == (0.5, 1)
-
-
-HOPS = st.builds(
-    Hop,
-    hop=st.integers(1, 4),
-    source=st.sampled_from(TITLES),
-    target=st.sampled_from(TITLES),
-    relationship_id=st.sampled_from(["r0", "r1", "r2", "gone"]),
-    forward=st.booleans(),
-    score=st.just(1.0),
-)
-
-
-@given(
-    st.lists(st.lists(HOPS, max_size=5), max_size=4),
-    st.text(st.sampled_from("Ada Ben Zed.🚀王五'"), max_size=30),
-    st.randoms(use_true_random=False),
-)
-def test_measures_lie_between_0_and_1_and_do_not_depend_on_the_order(paths, response, random):
-    values = check_paths(shown(*paths, units=["u0"]), response, INDEX)
-    assert all(value is None or 0 <= value <= 1 for value in values.values())
-    mixed = [random.sample(path, len(path)) for path in random.sample(paths, len(paths))]
-    assert check_paths(shown(*mixed, units=["u0"]), response, INDEX) == values
-    exist, supported = values["path_edges_exist"], values["path_edges_supported"]
-    assert (exist is None) == (not any(paths))
-    assert exist is None or supported <= exist
 
 
 # Sources 1, 2; relationships 3, 4, 5; entity 8. The text unit u9 was not shown itself.
@@ -304,7 +154,7 @@ def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
     [
         (SHOWN, "So it is.", INDEX, {"context_cited": 0, "sources_cited": 0}),
         (
-            shown(),
+            Retrieved("tog", text_unit_ids=()),
             "A [Data: Sources (1)]",
             INDEX,
             {"citation_validity": 0, "citations_in_index": 1},

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.answers import Hop, Retrieved
+from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.checks import check_output
 from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run
@@ -74,12 +74,6 @@ RESPONSES = st.builds(
         TEXT,
         st.none() | st.lists(TEXT, max_size=2).map(tuple),
         entities=st.lists(TEXT, max_size=2).map(tuple),
-        paths=st.lists(
-            st.lists(
-                st.builds(Hop, COUNTS, TEXT, TEXT, TEXT, st.booleans(), st.floats(0, 1)), max_size=2
-            ).map(tuple),
-            max_size=2,
-        ).map(tuple),
     ),
 )
 SCORES = st.sampled_from([0, 1, None])

@@ -21,6 +21,14 @@ GONE_KEYS: Mapping[str, str] = {
 instead; a sentence."""
 
 
+GONE_MEASURES: Mapping[str, str] = dict.fromkeys(
+    ("path_edges_exist", "path_joins_meet", "path_edges_supported", "answer_entities_traced"),
+    "since 2.0.0 nothing says whether paths and names are traced; citation_validity and "
+    "citations_in_index say whether citations hold.",
+)
+"""Name of a measure in ``measures.criteria`` -> the same."""
+
+
 def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
     """Take the gone keys out of a configuration as it is written.
 
@@ -42,4 +50,20 @@ def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], li
         rest = {k: v for k, v in cast("Mapping[str, object]", within).items() if k != key}
         kept = {**kept, section: rest} if section else rest
         sentences.append(f"{name} is read no more: {instead}")
+    measures = kept.get("measures")
+    criteria = measures.get("criteria") if isinstance(measures, Mapping) else None
+    if isinstance(criteria, list):
+        listed = cast("list[object]", criteria)
+        gone = [name for name in map(_measure_of, listed) if name in GONE_MEASURES]
+        rest = [each for each in listed if _measure_of(each) not in GONE_MEASURES]
+        kept["measures"] = {**cast("Mapping[str, object]", measures), "criteria": rest}
+        sentences += [
+            f"The criterion {name} is read no more: {GONE_MEASURES[name]}"
+            for name in dict.fromkeys(gone)
+        ]
     return kept, sentences
+
+
+def _measure_of(criterion: object) -> str:
+    fields = cast("Mapping[str, object]", criterion) if isinstance(criterion, Mapping) else {}
+    return str(fields.get("metric"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule
-from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
+from graphrag.eval.metrics.evidence import Evidence, SourceIndex, phrase_key
 from graphrag.query.index_header import IndexHeader, IndexTables, open_tables, rows_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ class IndexView:
 
     def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
-        self._named: dict[str, NamedText] = {}
         self._evidence: dict[Hashable, tuple[Evidence, ...]] = {}
 
     @classmethod
@@ -176,60 +175,11 @@ class IndexView:
             tuple((e.source, e.target) for e in self.edges.values() if is_within(e)),
         )
 
-    def text_of(self, text_unit_id: str) -> NamedText | None:
-        """Return the text of a text unit; None when the index has no such unit."""
-        if text_unit_id not in self.texts:
-            return None
-        if text_unit_id not in self._named:
-            self._named[text_unit_id] = NamedText(self.texts[text_unit_id])
-        return self._named[text_unit_id]
-
-    def entities_in(self, text: str) -> tuple[str, ...]:
-        """Return the titles of the index that stand in a text as whole words, each once.
-
-        Where titles overlap the longest one counts: with both in the index, "Oak Hill" is not
-        also "Hill". Of titles that differ only in case or punctuation the first one stands
-        for all.
-        """
-        named_text = NamedText(text)
-        words = named_text.words
-        titles: dict[str, None] = {}
-        offset = 0
-        while offset < len(words):
-            lengths = self._title_lengths.get(words[offset], ())
-            spans = ((n, f" {' '.join(words[offset : offset + n])} ") for n in lengths)
-            length, key = next(((n, k) for n, k in spans if k in self._titles), (1, ""))
-            if key:
-                titles[self._titles[key]] = None
-            offset += length
-        titles.update((title, None) for title in self._wordless_titles if title in named_text)
-        return tuple(titles)
-
     @cached_property
     def _units(self) -> "pd.DataFrame | None":
         return self._tables.columns(
             "text_units", ("id", "human_readable_id", "text", "document_id")
         )
-
-    @cached_property
-    def _titles(self) -> dict[str, str]:
-        titles: dict[str, str] = {}
-        for entity in self.entities:
-            titles.setdefault(name_key(entity.title), entity.title)
-        titles.pop("", None)
-        return titles
-
-    @cached_property
-    def _title_lengths(self) -> dict[str, list[int]]:
-        """First word of titles -> how many words they have, the most first."""
-        lengths = defaultdict[str, set[int]](set)
-        for first, *further in map(str.split, self._titles):
-            lengths[first].add(1 + len(further))
-        return {first: sorted(counts, reverse=True) for first, counts in lengths.items()}
-
-    @cached_property
-    def _wordless_titles(self) -> tuple[str, ...]:
-        return tuple(entity.title for entity in self.entities if not name_key(entity.title))
 
     def _rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return columns of a table, then the human_readable_id and the text units' ids."""

@@ -13,7 +13,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.entities import NameRule, score_entities
 from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.traced import PATH_MEASURES, Shares, check_citations, check_paths
+from graphrag.eval.metrics.traced import Shares, check_citations
 from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.records.answers import QueryResult, Retrieved
 from graphrag.eval.records.plug_ins import find_plug_in
@@ -163,11 +163,6 @@ class MeasureInput:
         return [in_context for _, in_context in retrieval_stages(self.items, self.result)]
 
     @cached_property
-    def paths(self) -> Shares:
-        """The paths and names of the answer against the index."""
-        return check_paths(self.retrieved, self.response, self.index)
-
-    @cached_property
     def citations(self) -> Shares:
         """The answer's citations against what was shown; an abstention has nothing to cite."""
         citing = "" if self.result.abstained else self.response
@@ -296,9 +291,9 @@ def _ranking_measure(name: str, kind: Kind, source: str, score: Callable[..., fl
     )
 
 
-def _traced_measure(name: str, heading: str = "", column: int | None = 0) -> Measure:
+def _citation_measure(name: str, heading: str = "", column: int | None = 0) -> Measure:
     def compute(inputs: MeasureInput) -> float | None:
-        return (inputs.paths if name in PATH_MEASURES else inputs.citations)[name]
+        return inputs.citations[name]
 
     return Measure(name, "share", "traced", _OURS, compute, (), True, heading, column)
 
@@ -319,14 +314,10 @@ MEASURES = (
     Measure("keyword_relevance", "share", "words", _OURS, _keywords, ("keywords",)),
     Measure("aspect_coverage", "share", "words", _OURS, _aspects, ("aspects",)),
     Measure("time_score", "share", "words", _OURS, _in_time, (TIME_LIMIT_TAG,)),
-    _traced_measure("path_edges_exist", "edges exist"),
-    _traced_measure("path_joins_meet", "joins meet"),
-    _traced_measure("path_edges_supported", "edges supported"),
-    _traced_measure("answer_entities_traced", "names traced"),
-    _traced_measure("citations_in_index", "citations in index", column=1),
-    _traced_measure("citation_validity", "citations shown"),
-    _traced_measure("context_cited", column=1),
-    _traced_measure("sources_cited", column=None),
+    _citation_measure("citations_in_index", "citations in index", column=1),
+    _citation_measure("citation_validity", "citations shown"),
+    _citation_measure("context_cited", column=1),
+    _citation_measure("sources_cited", column=None),
     Measure("judge_score", "share", "combined", _OURS, attrgetter("judge_score")),
     Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.eval.records.answers import Hop, Retrieved, Walk
+from graphrag.eval.records.answers import Retrieved, Walk
 from graphrag.query.index_header import rows_of
 from graphrag.text.way import read_steps
 
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     _Row = Mapping[str, Any]
 
 _IDS = ("human_readable_id", "id")
-_HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
 _FRAMES = {
     "sources": ("id",),
     "entities": ("entity",),
     "relationships": ("id",),
-    "paths": (*_HOP, "text_unit_ids"),
+    "paths": ("relationship_id", "text_unit_ids"),
     "exploration": (
         *("call", "shown", "rows", "kept", "followed", "looked_up", "missing", "note"),
     ),
@@ -53,23 +52,27 @@ class RetrievalReader:
         data names a text unit.
         """
         frames = _frames(context_data)
-        unknown = 0
+        n_unknown = 0
         sources: list[str] = []
         in_part: dict[str, bool] = {}
         for row in _rows(frames, "sources"):
             unit = self._units.get(str(row["id"]))
             if unit is None:
-                unknown += 1
+                n_unknown += 1
             else:
                 sources.append(unit)
                 in_part[unit] = in_part.get(unit, True) and row.get("in_part", False)
-        paths, path_units, unread = self._paths(frames)
         relationships: list[str] = []
-        supporting: list[str] = [unit for unit in path_units if unit in self._unit_ids]
+        supporting: list[str] = []
+        for row in _rows(frames, "paths"):
+            n_unknown += str(row["relationship_id"]) not in self._relationships
+            supporting += [
+                unit for unit in map(str, row["text_unit_ids"]) if unit in self._unit_ids
+            ]
         for row in _rows(frames, "relationships"):
             relationship = self._relationships.get(str(row["id"]))
             if relationship is None:
-                unread += 1
+                n_unknown += 1
                 continue
             relationships.append(relationship[0])
             supporting += relationship[1]
@@ -81,32 +84,10 @@ class RetrievalReader:
             n_sources=len(sources),
             entities=tuple(dict.fromkeys(str(row["entity"]) for row in _rows(frames, "entities"))),
             relationship_ids=tuple(dict.fromkeys(relationships)),
-            paths=paths,
-            n_unknown_ids=unknown + unread,
+            n_unknown_ids=n_unknown,
             walk=Walk(read_steps(_rows(frames, "exploration"))) or None,
             in_part=tuple(unit for unit in sources if in_part[unit]),
         )
-
-    def _paths(self, frames: "_Frames") -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
-        paths: dict[int, list[Hop]] = {}
-        units: list[str] = []
-        unknown = 0
-        for row in _rows(frames, "paths"):
-            short_id = str(row["relationship_id"])
-            relationship = self._relationships.get(short_id)
-            unknown += relationship is None
-            units += [str(unit) for unit in row["text_unit_ids"]]
-            paths.setdefault(int(row["path_id"]), []).append(
-                Hop(
-                    hop=int(row["hop"]),
-                    source=str(row["source"]),
-                    target=str(row["target"]),
-                    relationship_id=short_id if relationship is None else relationship[0],
-                    forward=bool(row["traversed_forward"]),
-                    score=float(row["score"]),
-                )
-            )
-        return tuple(tuple(hops) for hops in paths.values()), units, unknown
 
 
 def _frames(context_data: object) -> "_Frames":

@@ -1,14 +1,13 @@
-"""Whether the paths, names and citations of an answer can be traced, without a model call."""
+"""Checks an answer's citations against the index and the context, without a model call."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeAlias
 
-from graphrag.eval.metrics.evidence import fold_text, name_key
-from graphrag.eval.metrics.index_view import IndexView, StoredEdge
-from graphrag.eval.records.answers import Hop, Retrieved
+from graphrag.eval.metrics.evidence import fold_text
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.records.answers import Retrieved
 
 _CITATION = re.compile(r"\[\s*data\s*:([^\]]*)(?:\]|$)")
 _TABLE = re.compile(r"([^\W\d_][^()\[\];,]*?)\s*\(([^()]*)(?:\)|$)")
@@ -17,12 +16,6 @@ _MORE = re.compile(r"\+?\s*more")
 _SECTION = re.compile(r"^(?:-{3,} *(\w[^\n]*?) *-{3,} *|id\|title\|[^\n]*)$", re.MULTILINE)
 _ROW = re.compile(r"^([^\s|]{1,64})\|", re.MULTILINE)
 _ONLY_IN_TEXT = ("reports", "claims")
-PATH_MEASURES = (
-    "path_edges_exist",
-    "path_joins_meet",
-    "path_edges_supported",
-    "answer_entities_traced",
-)
 CITATION_MEASURES = ("citations_in_index", "citation_validity", "context_cited", "sources_cited")
 _PLURALS = {
     "source": "sources",
@@ -50,11 +43,6 @@ Shares: TypeAlias = dict[str, float | None]
 Defined by this project, not by a paper."""
 
 
-def _shares(names: Sequence[str], counts: Sequence[tuple[int, int]] = ()) -> Shares:
-    shares = [part / total if total else None for part, total in counts]
-    return dict(zip(names, shares or [None] * len(names), strict=True))
-
-
 def check_citations(
     retrieved: Retrieved | None, response: str, index: IndexView | None, context_text: str = ""
 ) -> Shares:
@@ -71,11 +59,11 @@ def check_citations(
     which all searches but global show.
     """
     if retrieved is None or index is None or not response.strip():
-        return _shares(CITATION_MEASURES)
+        return Shares.fromkeys(CITATION_MEASURES)
     citations = read_citations(response)
     context_rows = _shown_rows(retrieved, context_text)
     if not any(context_rows.values()) and retrieved.text_unit_ids is None:
-        return _shares(CITATION_MEASURES)
+        return Shares.fromkeys(CITATION_MEASURES)
     tables, n = index.cited, len(citations)
     rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in citations}
     valid = [c for c in citations if rows[c] in context_rows.get(c.table, ())]
@@ -86,7 +74,8 @@ def check_citations(
         (len(used_rows), sum(map(len, context_rows.values()))),
         (sum(table == "sources" for table, _ in used_rows), len(context_rows["sources"])),
     )
-    return _shares(CITATION_MEASURES, counts)
+    shares = (part / total if total else None for part, total in counts)
+    return dict(zip(CITATION_MEASURES, shares, strict=True))
 
 
 def read_citations(response: str) -> tuple[Citation, ...]:
@@ -136,74 +125,3 @@ def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozens
             rows = frozenset(row.casefold() for row in _ROW.findall(body or "") if row != "id")
             context_rows[table] = context_rows.get(table, frozenset()) | rows
     return context_rows
-
-
-def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | None) -> Shares:
-    """Return how far an answer's paths and names can be traced to the index.
-
-    ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
-    that failed.
-
-    Shares of the paths' distinct relationships that the index has between the same ends in the
-    same direction; of the joins, over all paths, where the next hop starts where the last one
-    ended (None when no path has two hops); of the relationships of which at least one text unit,
-    of those that the index names for them, holds the titles of both ends; and of the answer's
-    entities on a path, at an end of a shown relationship or in a source shown. The first three are
-    None without paths: for every method but Think-on-Graph.
-    """
-    if retrieved is None or index is None:
-        return _shares(PATH_MEASURES)
-    hops = [hop for path in retrieved.paths for hop in path]
-    edges = {(hop.relationship_id, hop.source, hop.target): hop for hop in hops}.values()
-    joins = [meets for path in retrieved.paths for meets in _joins_of(path)]
-    is_known = retrieved.text_unit_ids is not None
-    entities = index.entities_in(strip_citations(response)) if is_known else ()
-    counts = (
-        (sum(_find_edge(hop, index) is not None for hop in edges), len(edges)),
-        (sum(joins), len(joins)),
-        (sum(_is_supported(hop, index) for hop in edges), len(edges)),
-        (_count_traced(entities, hops, retrieved, index) if entities else 0, len(entities)),
-    )
-    return _shares(PATH_MEASURES, counts)
-
-
-def _find_edge(hop: Hop, index: IndexView) -> StoredEdge | None:
-    edge = index.edges.get(hop.relationship_id)
-    if edge is None or (edge.source, edge.target) != (hop.source, hop.target):
-        return None
-    return edge
-
-
-def _is_supported(hop: Hop, index: IndexView) -> bool:
-    edge = _find_edge(hop, index)
-    texts = () if edge is None else map(index.text_of, edge.text_unit_ids)
-    return any(text and hop.source in text and hop.target in text for text in texts)
-
-
-def _joins_of(path: Sequence[Hop]) -> list[bool]:
-    """Return of each place where a hop follows another whether they meet.
-
-    Parallel relationships of one hop must lead from the same entity to the same entity.
-    """
-    steps: dict[int, set[tuple[str, str]]] = {}
-    for hop in path:
-        ends_of_hop = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
-        steps.setdefault(hop.hop, set()).add(ends_of_hop)
-    joins: list[bool] = []
-    for before, after in pairwise(range(1, max(steps, default=0) + 1)):
-        last, following = steps.get(before, set()), steps.get(after, set())
-        ends, starts = {end for _, end in last}, {start for start, _ in following}
-        joins.append(len(last) == len(following) == 1 and ends == starts)
-    return joins
-
-
-def _count_traced(
-    entities: Sequence[str], hops: Sequence[Hop], retrieved: Retrieved, index: IndexView
-) -> int:
-    edges = [index.edges[i] for i in retrieved.relationship_ids if i in index.edges]
-    ends = {name_key(end) or end for e in (*hops, *edges) for end in (e.source, e.target)}
-    texts = [text for unit in retrieved.shown_text_unit_ids if (text := index.text_of(unit))]
-    return sum(
-        (name_key(title) or title) in ends or any(title in text for text in texts)
-        for title in entities
-    )

@@ -12,26 +12,6 @@ from graphrag.text.way import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One relationship of a path.
-
-    - ``hop``: step of the path, from 1; parallel relationships share a number.
-    - ``source``, ``target``: entity titles as the relationship is stored.
-    - ``relationship_id``: id in the relationships table; as it was shown when the table has no such
-      row.
-    - ``forward``: whether it was walked from source to target.
-    - ``score``: of the path up to this hop, in [0, 1].
-    """
-
-    hop: int
-    source: str
-    target: str
-    relationship_id: str
-    forward: bool
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class Walk:
     """How a search of the graph went from text to text, call by call.
 
@@ -55,7 +35,6 @@ class Retrieved(Stored):
     - ``in_part``: those of them that were shown by passages, and not whole.
     - ``entities``: titles, in order.
     - ``relationship_ids``: in order.
-    - ``paths``: only of Think-on-Graph; else empty.
     - ``n_unknown_ids``: shown ids that the index's tables don't have; 0 unless the tables are of
       another index.
     - ``walk``: None when the method does not say, or an older release kept the response.
@@ -66,7 +45,6 @@ class Retrieved(Stored):
     n_sources: int = 0
     entities: tuple[str, ...] = ()
     relationship_ids: tuple[str, ...] = ()
-    paths: tuple[tuple[Hop, ...], ...] = ()
     n_unknown_ids: int = 0
     walk: Walk | None = None
     in_part: tuple[str, ...] = ()
