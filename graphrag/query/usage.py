@@ -128,7 +128,6 @@ class Usage(StoredFigures):
       are known.
     - ``cost_usd_at_most``: where cost_usd is None only because it is not known what cached tokens
       cost: what it is at most, as if they had not been cached. None otherwise.
-    - ``reused_replies``: replies of a judge in earlier runs that stood in for calls, for nothing.
     """
 
     llm_calls: Count = 0
@@ -151,7 +150,6 @@ class Usage(StoredFigures):
     embedding_models: tuple[str, ...] | None = None
     calls_reporting_cached_tokens: Count | None = 0
     cost_usd_at_most: Dollars | None = None
-    reused_replies: Count = 0
 
     @property
     def spent_usd(self) -> float:
@@ -168,7 +166,7 @@ UNCOUNTED = Usage(cost_usd=None, is_counted=False)
 """Of what does not count its calls: nobody knows what it took."""
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
-    *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
+    *("failed_calls", "tokens_counted_here", "cut_replies"),
 )
 
 
@@ -289,16 +287,6 @@ class CallJournal(Protocol):
         """Note that the call has failed for good and is no longer in flight."""
 
 
-class ReplyReuse(Protocol):
-    """Keeps what a judge replied to a question, by a key and how often it was asked before."""
-
-    def take(self, key: str, nth: int) -> tuple[str, str] | None:
-        """Return a reply that stands in for this call, and the run that asked for it; or None."""
-
-    def keep(self, key: str, nth: int, reply: str) -> None:
-        """Keep a reply that could be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class OutputBound:
     """The most tokens that a reply may have, >= 1, and the setting that says so.
@@ -334,19 +322,17 @@ class Limit(Protocol):
 class Exchange:
     """One request to a model and what came back, as texts.
 
-    - ``attempt``: what is counted of it; None where nothing was sent, as a judge of an earlier run
-      had been asked the same: ``earlier_run`` is its id.
+    - ``attempt``: what is counted of it.
     - ``sent``: role and text of each message, or "input" and each text that was embedded.
     - ``settings``: JSON of what else was asked for; "" for nothing.
     - ``reply``: None where none came.
     - ``began``: seconds of a clock that says no more than what came first.
     """
 
-    attempt: CallAttempt | None
+    attempt: CallAttempt
     sent: tuple[tuple[str, str], ...]
     settings: str
     reply: str | None
-    earlier_run: str | None
     began: float
 
 
@@ -361,27 +347,20 @@ class Exchanges:
         self.listed: list[Exchange] = []
         self._left = MOST_OF_A_SCOPE
 
-    def add(
-        self,
-        attempt: CallAttempt | None,
-        request: Mapping[str, object],
-        reply: object,
-        earlier_run: str | None = None,
-    ) -> None:
+    def add(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
         """Add one, as it ends; ``request`` as of ``ModelCaller.call``."""
         others = {name: request[name] for name in sorted(request) if name not in _SENT}
         extras = {name: value for name, value in others.items() if value is not None}
-        began = time.perf_counter() - (0.0 if attempt is None else attempt.latency_s)
+        began = time.perf_counter() - attempt.latency_s
         sent = tuple((role, self._bounded(text)) for role, text in _sent(request))
         settings = json.dumps(extras, default=str, ensure_ascii=False) if extras else ""
         said = None if reply is None else self._bounded(_reply(reply))
-        self.listed.append(Exchange(attempt, sent, settings, said, earlier_run, began))
+        self.listed.append(Exchange(attempt, sent, settings, said, began))
 
     def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
         """Put attempts in the place of others."""
         self.listed = [
-            replace(entry, attempt=entry.attempt and names.get(entry.attempt, entry.attempt))
-            for entry in self.listed
+            replace(entry, attempt=names.get(entry.attempt, entry.attempt)) for entry in self.listed
         ]
 
     def _bounded(self, text: str) -> str:
@@ -437,7 +416,6 @@ class CallLog:
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
     - ``failures``: the calls that failed for good.
     - ``latest``: how the latest request that may be sent again failed; "" before one did.
-    - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
     - ``has_uncounted``: whether something was asked that does not count its calls.
     """
 
@@ -457,8 +435,6 @@ class CallLog:
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
     failures: list[FailedCall] = field(default_factory=list[FailedCall])
     latest: str = ""
-    earlier: ReplyReuse | None = None
-    reused: list[str] = field(default_factory=list[str])
     has_uncounted: bool = False
     _asked: Counter[str] = field(default_factory=Counter[str])
 
@@ -483,13 +459,8 @@ class CallLog:
 
     def usage(self) -> Usage:
         """Sum up what has been recorded so far."""
-        usage = Usage(embedding_models=(), reused_replies=1)
-        reused = (
-            replace(usage, cost_usd_by_model={m: 0.0}, models=(m,), completion_models=(m,))
-            for m in self.reused
-        )
         uncounted = [UNCOUNTED] * self.has_uncounted
-        return sum_usages([summarize_attempts(self.attempts), *reused, *uncounted])
+        return sum_usages([summarize_attempts(self.attempts), *uncounted])
 
 
 _scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)

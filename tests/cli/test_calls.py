@@ -1,7 +1,10 @@
 """What models were told and said, kept beside each answer and shown with it."""
 
+import json
 import sqlite3
+import zlib
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from support.chromium import browser, findings, overflow, watched
@@ -9,7 +12,7 @@ from support.clock_evaluation import ROWS, Evaluation, flat
 from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.store.exchanges import _cut
-from graphrag.query.usage import MOST_OF_A_SCOPE, MOST_OF_A_TEXT, Exchanges
+from graphrag.query.usage import MOST_OF_A_SCOPE, MOST_OF_A_TEXT, CallAttempt, Exchanges
 
 __all__ = ["browser"]
 NOT_KEPT = "Calls: not kept; output.keep_calls keeps them"
@@ -68,14 +71,17 @@ def test_an_interrupted_run_keeps_what_it_was_told_before(make_evaluation, serve
     )
 
 
-def test_a_verdict_of_an_earlier_run_says_of_which(make_evaluation, server):
-    evaluation = make_evaluation(server.base_url, methods=["bm25"], judge={"cache": True})
-    evaluation.write_rows(ROWS[:1])
-    for _ in range(2):
-        evaluation.done("-q")
-    first = evaluation.runs()[1].run_id
-    assert shown(evaluation).count(f"judged before, in run {first}: nothing was sent") == 4
-    assert "judged before" not in shown(evaluation, first)
+def test_a_verdict_that_version_1_1_took_from_another_run_is_shown_as_such(asked_copy):
+    """Its exchange has no attempt, but the id of that run."""
+    with closing(sqlite3.connect(asked_copy.store_path)) as db, db:
+        kept = db.execute("SELECT rowid, said FROM exchanges WHERE work = 'judge'").fetchall()
+        for row, said in kept:
+            old = {"attempt": {}, "earlier_run": "2026-11-01T000000-00000000"}
+            exchanges = [{**each, **old} for each in json.loads(zlib.decompress(said))]
+            packed = zlib.compress(json.dumps(exchanges).encode())
+            db.execute("UPDATE exchanges SET said = ? WHERE rowid = ?", (packed, row))
+    told = shown(asked_copy, "--method", "tog")
+    assert told.count("the reply of another run: nothing was sent") == 4
 
 
 def test_responses_judged_again_come_with_the_calls_of_their_searches(asked_copy):
@@ -151,9 +157,10 @@ def test_a_passage_makes_equal_parts_wherever_it_stands(end):
 
 def test_what_is_held_of_calls_is_bounded():
     exchanges = Exchanges()
+    attempt = CallAttempt("completion", "m", "response", 1, 1, "provider", 0.1)
     for number in range(40):
         text = f"{number} begins {'x' * 2 * MOST_OF_A_TEXT} ends"
-        exchanges.add(None, {"messages": [{"role": "user", "content": text}]}, "so")
+        exchanges.add(attempt, {"messages": [{"role": "user", "content": text}]}, "so")
     (_, first), (_, last) = (exchanges.listed[n].sent[0] for n in (0, -1))
     assert first.startswith("0 begins x")
     assert first.endswith("x ends")

@@ -228,8 +228,6 @@ class EvaluationConfig(FrozenSection):
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
                 "each needs at least one of it; raise concurrency or lower workers"
             )
-        if self.judge.cache and (self.workers > 1 or not self.output.save_intermediate):
-            yield "judge.cache needs workers: 1 and output.save_intermediate: true"
         for metric, least in self.thresholds.items():
             if metric not in (*self.metrics, *self.judge.graded):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"

@@ -10,6 +10,7 @@ class GoneKeyWarning(UserWarning):
 
 GONE_KEYS: Mapping[str, str] = {
     "budgets": "Gone since 2.0.0; write a variant with max_context_tokens for each budget.",
+    "judge.cache": "Gone since 2.0.0; --resume continues an unfinished run and asks nothing twice.",
     "judge.max_input_tokens": "Gone since 2.0.0; litellm's map says how much the judge reads.",
     "judge.timeout_s": "Gone since 2.0.0; set timeout in call_args of the judge's model.",
     "measures.aspect_share": "Gone since 2.0.0; 60 % of an aspect's words have to stand together.",
@@ -23,8 +24,7 @@ instead; a sentence."""
 
 GONE_MEASURES: Mapping[str, str] = dict.fromkeys(
     ("path_edges_exist", "path_joins_meet", "path_edges_supported", "answer_entities_traced"),
-    "since 2.0.0 nothing says whether paths and names are traced; citation_validity and "
-    "citations_in_index say whether citations hold.",
+    "Gone since 2.0.0; citation_validity and citations_in_index say whether citations hold.",
 )
 """Name of a measure in ``measures.criteria`` -> the same."""
 
@@ -55,8 +55,8 @@ def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], li
     if isinstance(criteria, list):
         listed = cast("list[object]", criteria)
         gone = [name for name in map(_measure_of, listed) if name in GONE_MEASURES]
-        rest = [each for each in listed if _measure_of(each) not in GONE_MEASURES]
-        kept["measures"] = {**cast("Mapping[str, object]", measures), "criteria": rest}
+        left = [each for each in listed if _measure_of(each) not in GONE_MEASURES]
+        kept["measures"] = {**cast("Mapping[str, object]", measures), "criteria": left}
         sentences += [
             f"The criterion {name} is read no more: {GONE_MEASURES[name]}"
             for name in dict.fromkeys(gone)

@@ -169,9 +169,6 @@ class JudgeSettings(FrozenSection):
     graded: tuple[str, ...] = ()
     """Judges that installed packages bring and that grade responses on a scale of their own, one
     call each. ``metrics`` may name them as well."""
-    cache: bool = False
-    """Whether replies are taken from earlier runs in the same eval.db, where the same is asked of
-    the same model with the same settings, and kept for later ones."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
     """Also compare the responses of these pairs of methods, two calls per pair and question; True
     for all pairs."""

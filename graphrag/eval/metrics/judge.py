@@ -4,7 +4,6 @@ A judge is asked for one structured reply, again while that can't be read, and n
 """
 
 import asyncio
-import hashlib
 import inspect
 import json
 import sys
@@ -23,13 +22,12 @@ from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
 from graphrag.eval.records.verdicts import MetricScores as MetricScores
 from graphrag.query.calls import CutOffReplyError, is_refusal, name_remedy, read_failure
-from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion, note_uncounted
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
-from graphrag.query.usage import current_scope, phase
+from graphrag.query.usage import phase
 
 if TYPE_CHECKING:
-    from graphrag_llm.config import ModelConfig
+    pass
 
 CORRECTNESS_PROMPT = JUDGED_METRICS["correctness"].prompt
 FAITHFULNESS_PROMPT = JUDGED_METRICS["faithfulness"].prompt
@@ -98,35 +96,8 @@ class JudgeModel:
     async def ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
         """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
 
-        A reply that was cut off is not asked for again. What a run has asked before may be given by
-        the open scope in place of a call, see ``ReplyReuse``; one that can't be read never is.
+        A reply that was cut off is not asked for again.
         """
-        scope = current_scope()
-        if scope is None or scope.earlier is None or not isinstance(self.model, CountedCompletion):
-            return await self._ask(prompt, form)
-        key = self._key(self.model.config, prompt, form)
-        nth = scope.ordinal(key)
-        hit = scope.earlier.take(key, nth)
-        if hit is not None:
-            text, run_id = hit
-            scope.reused.append(model_name(self.model.config))
-            if scope.exchanges is not None:
-                request = {"messages": [{"role": "user", "content": prompt}]}
-                scope.exchanges.add(None, request, text, run_id)
-            return form.model_validate_json(text)
-        reply = await self._ask(prompt, form)
-        if not isinstance(reply, Unanswered):
-            scope.earlier.keep(key, nth, reply.model_dump_json())
-        return reply
-
-    def _key(self, config: "ModelConfig", prompt: str, form: type[ReplyForm]) -> str:
-        """Return a digest of all that a reply depends on; a key is none of it."""
-        model = config.model_dump(exclude={"api_key", "retry", "rate_limit", "metrics"})
-        inputs = [model, self.temperature, form.model_json_schema(), prompt]
-        text = json.dumps(inputs, sort_keys=True, default=str)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-    async def _ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
         messages = [{"role": "user", "content": prompt}]
         replies: list[str] = []
         problem = ""

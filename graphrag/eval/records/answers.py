@@ -164,7 +164,8 @@ ReadWhole: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[QueryResult]]
 class KeptExchange(TypedDict):
     """One request to a model and what came back; see ``usage.Exchange``.
 
-    ``attempt`` has no entry for what is not known or false; a text is the pieces that it is kept
+    ``attempt`` has no entry for what is not known or false. It is empty if nothing was sent: in
+    version 1.1.0 a judge's reply could come from another run. A text is the pieces that it is kept
     in.
     """
 
@@ -172,7 +173,6 @@ class KeptExchange(TypedDict):
     sent: Sequence[tuple[str, Sequence[str]]]
     settings: Sequence[str]
     reply: Sequence[str] | None
-    earlier_run: str | None
 
 
 class KeptCalls(TypedDict):

@@ -282,8 +282,6 @@ def _costs(comparison: RunComparison, usages: Mapping[str, Usage]) -> str:
         tokens = f"{usage.tokens:,} tokens" if usage.is_counted else "tokens not counted"
         if usage.is_counted and usage.cached_prompt_tokens is not None:
             tokens += f", {usage.cached_prompt_tokens:,} of them cached"
-        if usage.reused_replies:
-            tokens += f", {usage.reused_replies:,} replies of the judge from earlier runs"
         # The searches of responses that were judged again were paid for by another run.
         alone = ", judge alone" if run.setup.responses_of is not None else ""
         costs.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")

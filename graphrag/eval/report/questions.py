@@ -197,8 +197,8 @@ def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line
 
 def _describe_call(exchange: KeptExchange) -> str:
     """Return what a call was for, who was asked, and what it took."""
-    if exchange["earlier_run"] is not None:
-        return f"judged before, in run {exchange['earlier_run']}: nothing was sent"
+    if not exchange["attempt"]:
+        return "the reply of another run: nothing was sent"
     values: Mapping[str, object] = {"error": "", **exchange["attempt"]}
     head = f"{values['phase']} by {values['model']}"
     counts = f"{values['prompt_tokens']:,} tokens in, {values['output_tokens']:,} out"

@@ -315,14 +315,6 @@ def describe_costs(results: "EvaluationResults") -> Iterator[str]:
         cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
     if cached:
         yield f"Prompt tokens from the providers' caches: {'; '.join(cached)}."
-    further: Mapping[str, int] = results.figures.get("further_judges") or {}
-    n_reused = sum(usage.get("judge_reused_replies", 0) for usage in results.efficiency.values())
-    n_reused += further.get("reused_replies", 0)
-    if n_reused:
-        yield (
-            f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
-            "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
-        )
     for method, searches in _by_method(results):
         tokens = [result.efficiency.tokens for result in searches]
         known = [count for count in tokens if count is not None]

@@ -93,7 +93,6 @@ class Figures:
         own = {name: graded.pop(name, {}) for name in OWN_SCORERS}
         is_there = (graded, *(own[name] for name in OWN_SCORERS if name != CLAIMS))
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
-        taken["reused_replies"] = self.usage.reused_replies
         return {
             "measures": {method: measures.to_dict() for method, measures in self.measures.items()},
             "loss": [asdict(row) for row in self.loss],

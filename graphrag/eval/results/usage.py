@@ -93,7 +93,6 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "tokens": sum_known([tokens_of(usage), *(effort.tokens for effort in efforts)]),
         "judge_calls": calls_of(judging) if is_told else None,
         "judge_tokens": tokens_of(judging) if is_told else None,
-        "judge_reused_replies": judging.reused_replies,
         "cost_usd": cost_of_searches(results),
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": cost_of_verdicts(results),

@@ -269,7 +269,6 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
             run.run_id,
             retry_errors=options.retry_errors,
             prepaid=origin is not None,
-            reuses=config.judge.cache,
             keeps_calls=keeps and config.output.keep_calls,
         )
         if telemetry is not None:

@@ -190,8 +190,8 @@ class EvaluationRunner:
             setup = describe_setup(config, samples, descriptions, judge)
         with EvaluationStore(config.store_path if keeps else IN_MEMORY) as store:
             run = store.add_run(setup, samples, details)
-            reuses, keeps_calls = config.judge.cache, keeps and config.output.keep_calls
-            session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
+            keeps_calls = keeps and config.output.keep_calls
+            session = StoredSession(store, run.run_id, keeps_calls=keeps_calls)
             watch = _watch(progress_callback)
             outcome = await self.run(Work(self._settings, units, session, watch=watch))
             results = list(outcome.read_whole(outcome.results))

@@ -69,7 +69,7 @@ async def ask_verdicts(
         repeats = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
     log = current_scope() or CallLog()
     check_asked(log)
-    if remaining and not (isinstance(judge, MetricJudge) or log.attempts or log.reused):
+    if remaining and not (isinstance(judge, MetricJudge) or log.attempts):
         log.has_uncounted = True
     _check_refused(verdict.failure for repeat in repeats for verdict in repeat.values())
     verdicts = {metric: combine_repeats([r[metric] for r in repeats]) for metric in remaining}

@@ -402,8 +402,7 @@ class Work:
     def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
         """Give the log of what is asked; what it cost is kept also when it is cut off."""
         session = self.session
-        earlier = session.earlier_replies(scope)
-        log = CallLog(self._limit, session.journal(scope), bound=bound, time=time, earlier=earlier)
+        log = CallLog(self._limit, session.journal(scope), bound=bound, time=time)
         log.exchanges = session.exchanges(scope)
         try:
             yield log

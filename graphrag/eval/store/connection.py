@@ -8,9 +8,8 @@ is part of; at the latest in the next turn of the event loop.
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -462,51 +461,3 @@ class StoreWriter:
     def _check(self) -> None:
         if self._failed is not None:
             raise self._failed
-
-
-REPLIES_TABLE = (
-    "CREATE TABLE IF NOT EXISTS judge_replies (key TEXT NOT NULL, run_id TEXT NOT NULL, "
-    "scope TEXT NOT NULL, nth INTEGER NOT NULL, reply TEXT NOT NULL, source INTEGER, "
-    "PRIMARY KEY (key, run_id, scope, nth))"
-)
-_OWN = (
-    "SELECT reply, source, (SELECT run_id FROM judge_replies WHERE rowid = own.source) "
-    "FROM judge_replies AS own WHERE key = ? AND run_id = ? AND scope = ? AND nth = ?"
-)
-_EARLIER = (
-    "SELECT rowid, reply, run_id FROM judge_replies WHERE key = ?1 AND run_id <> ?2 "
-    "AND source IS NULL AND rowid NOT IN (SELECT source FROM judge_replies WHERE key = ?1 "
-    "AND run_id = ?2 AND source IS NOT NULL) ORDER BY rowid LIMIT 1"
-)
-_KEEP = "INSERT INTO judge_replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierReplies:
-    """A judge's replies, as one judging of a run sees them; see ``query.usage.ReplyReuse``.
-
-    A reply that a run asked for stands in for one call of each later run, so that repeats, and
-    equal answers of several methods, never share one: what varies in a judge stays visible.
-    """
-
-    read: Callable[[str, tuple[object, ...]], list[Values]]
-    write: Callable[[Statement], None]
-    run_id: str
-    scope: str
-
-    def take(self, key: str, nth: int) -> tuple[str, str] | None:
-        """Return a reply to what is asked for the nth time here, and its run; None to ask.
-
-        An interrupted run takes what it took before, and asks what it asked before.
-        """
-        own = (key, self.run_id, self.scope, nth)
-        for reply, source, run_id in self.read(_OWN, own):
-            return None if source is None else (str(reply), str(run_id))
-        for source, reply, run_id in self.read(_EARLIER, (key, self.run_id)):
-            self.write((_KEEP, (*own, reply, source)))
-            return str(reply), str(run_id)
-        return None
-
-    def keep(self, key: str, nth: int, reply: str) -> None:
-        """Keep a reply that was asked for."""
-        self.write((_KEEP, (key, self.run_id, self.scope, nth, reply, None)))

@@ -21,7 +21,6 @@ from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import (
     COLUMNS,
     IN_MEMORY,
-    EarlierReplies,
     Statement,
     StoreWriter,
     Values,
@@ -172,7 +171,7 @@ class EvaluationStore:
         return self._read(sql, (run_id, most), lambda row: str(row[0]))
 
     def prepare(self, *tables: str) -> None:
-        """Make tables that not every store has: of a judge's replies, or of exchanges."""
+        """Make tables that not every store has, such as those of exchanges."""
         self._writer.write(*((table, ()) for table in tables))
 
     def keep_exchanges(self, run_id: str, scope: CallScope, exchanges: Exchanges) -> None:
@@ -184,10 +183,6 @@ class EvaluationStore:
     def exchanges(self, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
         """Return unit -> what its models were told and said; none of one that kept none."""
         return read_exchanges(self._read, run_id, units)
-
-    def earlier_replies(self, run_id: str, scope: CallScope) -> EarlierReplies:
-        """Return the replies of other runs, for one judging of a run."""
-        return EarlierReplies(self._read, self._writer.write_soon, run_id, scope.stored)
 
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""

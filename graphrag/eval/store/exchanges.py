@@ -98,13 +98,12 @@ def _texts(said: list[dict[str, Any]]) -> Iterator[list[Any]]:
 
 
 def _pack_exchange(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str, object]:
-    attempt = {} if exchange.attempt is None else exchange.attempt.to_dict()
+    attempt = exchange.attempt.to_dict()
     return {
         "attempt": {k: v for k, v in attempt.items() if v is not None and v is not False},
         "sent": [(role, cut(text)) for role, text in exchange.sent],
         "settings": cut(exchange.settings),
         "reply": None if exchange.reply is None else cut(exchange.reply),
-        "earlier_run": exchange.earlier_run,
     }
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.records.verdicts import JudgeResult
-from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE, lock_file
+from graphrag.eval.store.connection import IN_MEMORY, lock_file
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
@@ -27,7 +27,6 @@ from graphrag.query.usage import (
     CallLog,
     Exchanges,
     RecordedCall,
-    ReplyReuse,
     Usage,
     summarize_attempts,
 )
@@ -90,10 +89,9 @@ class StoredSession:
 
     ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
     forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
-    responses, so that they cost nothing here and are kept as they are. ``reuses``: whether replies
-    of a judge are kept for later runs and taken from earlier ones. ``keeps_calls``: whether what
-    models are told and say is kept. ``spent_usd``, ``spent_tokens``: what the run had taken when
-    the session was opened; see ``Usage.spent_usd``.
+    responses, so that they cost nothing here and are kept as they are. ``keeps_calls``: whether
+    what models are told and say is kept. ``spent_usd``, ``spent_tokens``: what the run had taken
+    when the session was opened; see ``Usage.spent_usd``.
     """
 
     def __init__(
@@ -102,14 +100,11 @@ class StoredSession:
         run_id: str,
         retry_errors: bool = False,
         prepaid: bool = False,
-        reuses: bool = False,
         keeps_calls: bool = False,
     ) -> None:
         self.store, self.run_id = store, run_id
-        self._reuses, self._keeps_calls = reuses, keeps_calls
+        self._keeps_calls = keeps_calls
         self._exchanges: dict[CallScope, Exchanges] = {}
-        if reuses:
-            store.prepare(REPLIES_TABLE)
         if keeps_calls:
             store.prepare(*EXCHANGE_TABLES)
         self._met: dict[Standing, Standing] = {}
@@ -227,12 +222,6 @@ class StoredSession:
     def exchanges(self, scope: CallScope) -> Exchanges | None:
         """Return what takes what models are told and say, until the scope's result is kept."""
         return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
-
-    def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
-        """Return the replies of earlier runs; none to a search: its cost and time are measured."""
-        if not self._reuses or scope == CallScope.of_search(scope.unit):
-            return None
-        return self.store.earlier_replies(self.run_id, scope)
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what its failed calls cost, and those in flight: no journal has them."""

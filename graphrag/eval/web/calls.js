@@ -2,8 +2,8 @@
 
 const FOLDED = 1200; // characters from which a text is folded
 
-function callHead({ attempt, earlier_run: earlier }) {
-  if (earlier) return `judged before, in run ${earlier}: nothing was sent`;
+function callHead({ attempt }) {
+  if (!attempt.model) return "the reply of another run: nothing was sent";
   const tokens = [attempt.prompt_tokens, attempt.output_tokens].map((n) => n.toLocaleString("en"));
   return `${attempt.phase} by ${attempt.model}: ${tokens[0]} tokens in, ${tokens[1]} out, `
     + `${attempt.latency_s.toFixed(2)} s${attempt.error ? `, failed: ${attempt.error}` : ""}`;
