@@ -117,7 +117,8 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(asked_copy, se
 
     server.behaviour = Behaviour(unsteady)
     before = len(server.records)
-    asked_copy.done("judge", "latest", "--metrics", "completeness", "--repeats", "3")
+    asked_copy.configure(judge={"repeats": 3})
+    asked_copy.done("judge", "latest", "--metrics", "completeness")
     assert len(server.records[before:]) == 3 * 2 * len(ROWS)
     with EvaluationStore(asked_copy.store_path) as store:
         verdicts = store.verdicts(store.runs()[0].run_id)

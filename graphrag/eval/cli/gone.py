@@ -24,6 +24,7 @@ GONE_FLAGS: Mapping[str, str] = {
     "init --like": "copy the folder without its output, and change settings.yaml of the copy",
     "init --method": "name the workflows in settings.yaml of the copy",
     "init --set": "change settings.yaml of the copy",
+    "judge --repeats": "set judge.repeats in eval_config.yaml",
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"
     ".detailed_report() returns it as Markdown",
 }

@@ -39,7 +39,6 @@ def judge(
     metrics: Annotated[
         str | None, option("E.g. correctness,faithfulness; default: the file's.")
     ] = None,
-    repeats: Annotated[int | None, option("Ask for each verdict N times; odd.", min=1)] = None,
     labels: Annotated[
         Path | None, option("Ask nothing; compare the verdicts with this CSV of labels.")
     ] = None,
@@ -72,9 +71,7 @@ def judge(
         from graphrag.eval.runner.conduct import judge_again
         from graphrag.eval.runner.plan import RunOptions
 
-    config = change_config(
-        place.read_config(), metrics, {"model": model, "repeats": repeats}, workers=workers
-    )
+    config = change_config(place.read_config(), metrics, model, workers=workers)
     options = RunOptions(resume, retry_errors, max_cost_usd=max_cost, address=address)
     return run_coroutine(judge_again(config, run_id, options, Supervisor(quiet, full)))
 

@@ -3,7 +3,6 @@
 So a path, a name or a data set that is wrong is told at once.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,15 +107,17 @@ def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
 def change_config(
     config: EvaluationConfig,
     metrics: str | None,
-    judge: Mapping[str, object] | None = None,
+    model: str | None = None,
     **settings: object,
 ) -> EvaluationConfig:
-    """Return the configuration as flags change it; None leaves a setting as it is."""
+    """Return the configuration as flags change it; None leaves a setting as it is.
+
+    ``model``: the judge's.
+    """
     changes = {} if metrics is None else _change_metrics(config, metrics)
     changes |= {name: value for name, value in settings.items() if value is not None}
-    judge_changes = {name: value for name, value in (judge or {}).items() if value is not None}
-    if judge_changes:
-        changes["judge"] = {**changes.get("judge", config.judge.model_dump()), **judge_changes}
+    if model is not None:
+        changes["judge"] = {**changes.get("judge", config.judge.model_dump()), "model": model}
     if not changes:
         return config
     return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")
