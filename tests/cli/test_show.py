@@ -244,7 +244,8 @@ def test_wrong_use_is_one_sentence(finished):
         ("--failed", "--method", "togg"): ("did you mean 'tog'? It has tog, basic.",),
         ("--method", "tog"): ("--method goes with --failed, --question or --changed",),
         ("--failed", "--export", "a.csv"): ("write no file",),
-        ("--export", "a.xlsx"): (".csv or .parquet",),
+        ("--export", "a.xlsx"): ("name a file that ends in .csv.",),
+        ("--export", "a.Parquet"): ("Parquet is gone since version 2.0.0; name a file", "read_csv"),
     }.items():
         result = finished.done("show", *flags, code=USAGE)
         for sentence in sentences:

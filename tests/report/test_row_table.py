@@ -26,9 +26,6 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():
     assert read["response"].tolist()[:3] == ['\'=HYPERLINK("http://x")', "'-1 is less", "plain"]
     pd.testing.assert_frame_equal(read[["score", "n"]], table[["score", "n"]])
     assert read["mixed"].tolist() == ["-2", "'@SUM(A1)", "''=x", "True"]
-    content = render_rows(table.drop(columns="mixed"), ".parquet")
-    assert isinstance(content, bytes)
-    assert pd.read_parquet(io.BytesIO(content))["response"][0] == '=HYPERLINK("http://x")'
 
 
 def test_a_count_is_whole_where_another_is_missing():

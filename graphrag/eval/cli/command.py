@@ -230,9 +230,7 @@ class ShowFlags:
     to: Annotated[
         Path | None, option("Write the files to this folder instead of the run's own.")
     ] = None
-    export: Annotated[
-        Path | None, option("Also write every row to this FILE.csv or FILE.parquet.")
-    ] = None
+    export: Annotated[Path | None, option("Also write every row to this FILE.csv.")] = None
     full: Full = False
     quiet: Quiet = False
 

@@ -9,7 +9,6 @@ import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from graphrag.query.usage import Usage
 
 _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv",)
 _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 
 
@@ -177,6 +176,11 @@ def _exporter(suffix: str) -> PlugIn | None:
 
 def check_table_file(path: Path) -> None:
     """Refuse a file whose ending names no format; raises UsageError."""
+    if path.suffix.lower() == ".parquet":
+        raise UsageError(
+            f"--export {path}: Parquet is gone since version 2.0.0; name a file that ends in .csv, "
+            "which pandas.read_csv reads."
+        )
     if path.suffix.lower() not in SUFFIXES and _exporter(path.suffix) is None:
         brought = [f".{plug_in.name}" for plug_in in list_plug_ins("exporters")]
         msg = f"--export {path}: name a file that ends in {' or '.join([*SUFFIXES, *brought])}."
@@ -184,14 +188,11 @@ def check_table_file(path: Path) -> None:
 
 
 def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
-    """Return a table as CSV or Parquet, whichever the ending of its file names.
+    """Return a table as CSV, or in the format that the ending of its file names.
 
     In CSV a text that a spreadsheet would run as a formula has an apostrophe before it. Other
     endings are those of packages; ConfigError names one that fails.
     """
-    if suffix.lower() == ".csv":
-        harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
-        return harmless.to_csv(index=False, lineterminator="\n")
     if (plug_in := _exporter(suffix)) is not None:
         export = plug_in.load_function()
         with plug_in.guarded():
@@ -199,6 +200,5 @@ def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
         if not isinstance(made, str | bytes):
             raise plug_in.refuse(f"it made {type(made).__name__}, not text or bytes")
         return made
-    content = BytesIO()
-    table.to_parquet(content, index=False)
-    return content.getvalue()
+    harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
+    return harmless.to_csv(index=False, lineterminator="\n")
