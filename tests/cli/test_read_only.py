@@ -119,22 +119,20 @@ def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
         ("compare", new, old),
         ("show", new, "--html", folder / "page.html"),
         ("show", new, "--html", open_to_all / "page.html"),
-        ("show", new, "--to", open_to_all / "files"),
     )
-    shown, *others, compared, refused, page, files = (
+    shown, *others, compared, refused, page = (
         (code, flat(out), flat(err)) for code, out, err in ended
     )
     for code, out, err in (shown, *others):
         assert code == DONE, err
         assert "tog" in out
     assert "can't be written" in shown[2]
-    assert "--to FOLDER" in shown[2]
+    assert "name the copy with --output" in shown[2]
     assert compared[0] in (DONE, INCOMPLETE)
     assert refused[0] == ERROR
     assert "choose another --html" in refused[2]
-    assert (page[0], files[0]) == (DONE, DONE)
+    assert page[0] == DONE
     assert (open_to_all / "page.html").stat().st_size > 1000
-    assert (open_to_all / "files" / "eval_results_summary.json").is_file()
     assert contents(folder) == before
 
 

@@ -227,9 +227,6 @@ class ShowFlags:
         Path | None,
         option("Write the run's page to this file; with --changed, the page of both runs."),
     ] = None
-    to: Annotated[
-        Path | None, option("Write the files to this folder instead of the run's own.")
-    ] = None
     export: Annotated[Path | None, option("Also write every row to this FILE.csv.")] = None
     full: Full = False
     quiet: Quiet = False
@@ -244,11 +241,6 @@ class ShowFlags:
         """Whether they are listed, a line each."""
         others = self.question is not None or self.changed is not None or self.full
         return self.failed and not others
-
-    @property
-    def writes(self) -> bool:
-        """Whether files are asked for beside the run's own."""
-        return self.to is not None or self.export is not None
 
 
 def split_names(text: str) -> list[str]:

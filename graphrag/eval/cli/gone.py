@@ -25,6 +25,7 @@ GONE_FLAGS: Mapping[str, str] = {
     "init --method": "name the workflows in settings.yaml of the copy",
     "init --set": "change settings.yaml of the copy",
     "judge --repeats": "set judge.repeats in eval_config.yaml",
+    "show --to": "copy the folder of the run, runs/ID in the folder of the results",
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"
     ".detailed_report() returns it as Markdown",
 }

@@ -31,7 +31,7 @@ def show(
     """
     if flags.method is not None and not flags.asks:
         raise UsageError("--method goes with --failed, --question or --changed; add one of them.")
-    is_plain = not (flags.asks or flags.writes or flags.html)
+    is_plain = not (flags.asks or flags.export or flags.html)
     if flags.calls and flags.question is None:
         raise UsageError("--calls goes with --question; add the question's id.")
     if run is None and is_plain and not flags.full:
@@ -39,12 +39,12 @@ def show(
     run_id = place.find_run(run or "latest", quiet=flags.quiet)
     if flags.changed is not None:
         flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
-    if flags.asks and flags.writes:
+    if flags.asks and flags.export:
         raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export "
-            "or --to in a command without them."
+            "in a command without them."
         )
-    if flags.html and (flags.writes or flags.question is not None or flags.failed):
+    if flags.html and (flags.export or flags.question is not None or flags.failed):
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)
     with starting(flags.quiet):

@@ -32,7 +32,6 @@ from graphrag.eval.store.whole_files import (
     SUMMARY_FILE,
     run_folder,
     write_file,
-    write_whole,
 )
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs
@@ -59,7 +58,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
     with ExitStack() as held:
         # Taken before anything is read, so that no file shows less than is kept by then.
         refusal = None
-        if flags.to is None and not flags.asks:
+        if not flags.asks:
             try:
                 held.callback(hold_folder(store_path).release)
             except StoreError as error:
@@ -71,9 +70,9 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             if flags.export or flags.asks:
                 raise UsageError(
                     f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
-                    "lists its cases, and --to writes its report."
+                    "lists its cases and writes its report."
                 )
-            show_suite_run(supervisor.console, store, run, flags.to)
+            show_suite_run(supervisor.console, store, run)
             return DONE
         if flags.question is not None:
             question = _find_question(store, run.run_id, flags.question)
@@ -97,10 +96,13 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             _show_questions(supervisor, about, before, flags, store_path)
             return DONE
         report = _show_tables(supervisor, about, flags)
-        if report is None or flags.to is not None:
+        if report is None:
             return DONE
         if refusal is not None:
-            supervisor.note(f"No file is written: {refusal} Or write them with --to FOLDER.")
+            supervisor.note(
+                f"No file is written: {refusal} Or copy the folder of the results, and name the "
+                "copy with --output."
+            )
             return DONE
         _write(supervisor, report, next((r for r in runs if r.origin == "command"), None))
     return DONE
@@ -201,9 +203,6 @@ def _show_tables(
         rows = tabulate_rows(report.results, report.figures.retrieval)
         write_file(flags.export, render_rows(rows, flags.export.suffix), "--export")
         supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
-    if flags.to is not None:
-        write_whole(flags.to, report.files())
-        supervisor.name_files(flags.to)
     return report
 
 
@@ -220,7 +219,8 @@ def _write(supervisor: Supervisor, report: Report, newest: Run | None) -> None:
         supervisor.name_files(own, output_dir if on_top else None, run_id)
         supervisor.note(
             "These files are left as they are: they hold what was measured on the indexes. "
-            "--to FOLDER writes those that can be made now."
+            "Copy eval.db alone to an empty folder, and name that with --output, to write those "
+            "that can be made now."
         )
         return
     supervisor.write(report, on_top)

@@ -190,8 +190,8 @@ def _evaluate(
         )
 
 
-def show_suite_run(console: Console, store: "EvaluationStore", run: "Run", to: Path | None) -> None:
-    """Show a run of suites again, and write its file to a folder, by default the run's own.
+def show_suite_run(console: Console, store: "EvaluationStore", run: "Run") -> None:
+    """Show a run of suites again, and write its file to the run's own folder.
 
     StoreError if the file can't be written.
     """
@@ -205,7 +205,7 @@ def show_suite_run(console: Console, store: "EvaluationStore", run: "Run", to: P
         return
     outcome = SuiteOutcome.from_dict(run.details.report)
     _show(outcome, console)
-    folder = run_folder(store.path.parent, run.run_id) if to is None else to
+    folder = run_folder(store.path.parent, run.run_id)
     (path,) = write_whole(folder, {SUITES_FILE: outcome.render()})
     say(f"Wrote {path}.", quiet=console.quiet)
 
