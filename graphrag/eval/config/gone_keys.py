@@ -51,19 +51,26 @@ def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], li
         kept = {**kept, section: rest} if section else rest
         sentences.append(f"{name} is read no more: {instead}")
     measures = kept.get("measures")
-    criteria = measures.get("criteria") if isinstance(measures, Mapping) else None
-    if isinstance(criteria, list):
-        listed = cast("list[object]", criteria)
-        gone = [name for name in map(_measure_of, listed) if name in GONE_MEASURES]
-        left = [each for each in listed if _measure_of(each) not in GONE_MEASURES]
-        kept["measures"] = {**cast("Mapping[str, object]", measures), "criteria": left}
+    if isinstance(measures, Mapping):
+        kept["measures"], gone = _drop_criteria(cast("Mapping[str, object]", measures))
         sentences += [
-            f"The criterion {name} is read no more: {GONE_MEASURES[name]}"
-            for name in dict.fromkeys(gone)
+            f"The criterion {name} is read no more: {GONE_MEASURES[name]}" for name in gone
         ]
     return kept, sentences
 
 
+def _drop_criteria(measures: Mapping[str, object]) -> tuple[Mapping[str, object], list[str]]:
+    """Return the section without criteria of gone measures, and the names of these measures."""
+    criteria = measures.get("criteria")
+    if not isinstance(criteria, list):
+        return measures, []
+    named = [(_measure_of(each), each) for each in cast("list[object]", criteria)]
+    gone = dict.fromkeys(name for name, _ in named if name in GONE_MEASURES)
+    return {**measures, "criteria": [each for name, each in named if name not in gone]}, [*gone]
+
+
 def _measure_of(criterion: object) -> str:
-    fields = cast("Mapping[str, object]", criterion) if isinstance(criterion, Mapping) else {}
-    return str(fields.get("metric"))
+    if not isinstance(criterion, Mapping):
+        return ""
+    name = cast("Mapping[str, object]", criterion).get("metric")
+    return name if isinstance(name, str) else ""
