@@ -68,7 +68,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
                 _run_own_query(method, flags)
             return
         if embeds(method):
-            _refuse_other_vectors(flags["root"], flags["data"])
+            _refuse_other_vectors(method, flags["root"], flags["data"])
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as models, _redacted_errors(), _shown_stdout():
             released(**{**flags, "method": SearchMethod(method)})
@@ -126,19 +126,20 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
         say(f"Warning: {STAND_IN}.", stderr=True)
 
 
-def _refuse_other_vectors(root: Path, data: Path | None) -> None:
+def _refuse_other_vectors(method: str, root: Path, data: Path | None) -> None:
     """End a released search, exit code 2, that would embed by another embedded model than made.
 
     The release would answer from whatever is near. What else is wrong it says itself.
     """
     from graphrag.config.project_settings import read_settings
     from graphrag.config.settings_files import SettingsError
-    from graphrag.query.index_header import IndexNotBuiltError, check_vectors
+    from graphrag.config.table_files import IndexNotBuiltError
+    from graphrag.query.index_header import check_vectors
 
     try:
         config = read_settings(root, data)
         if any(model.type == "offline" for model in config.embedding_models.values()):
-            check_vectors(config, root)
+            check_vectors(config, root, (method,))
     except SettingsError:
         return
     except IndexNotBuiltError as error:
@@ -155,8 +156,9 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
 
     from graphrag.config.project_settings import unknown_settings
     from graphrag.config.settings_files import SettingsError
+    from graphrag.config.table_files import IndexNotBuiltError
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import IndexNotBuiltError, SearchOptions
+    from graphrag.query.index_header import SearchOptions
     from graphrag.query.usage import CallLog
 
     is_shown = False

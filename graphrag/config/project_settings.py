@@ -20,7 +20,9 @@ from graphrag.config.models.tog_search_config import (
     ToGSearchConfig,
     replaced_settings,
 )
+from graphrag.config.older_settings import OlderSettings, double_lone_dollars, read_older
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
+from graphrag.config.table_files import resolve_place
 from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.text.redaction import know_settings, know_variables, redact
 
@@ -107,9 +109,11 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
     that project's own ``.env``, the environment first. ``data_dir`` is the folder of the tables, in
     place of ``output_storage.base_dir``. Raises SettingsError if the file is missing, unreadable or
     not valid.
+
+    Settings of graphrag 0.3 to 2 are read as those of graphrag 3, see :func:`older_note`.
     """
     path = find_settings(root)
-    values = _parse(path)
+    values, _ = _parse(path)
     if data_dir is not None:
         storage = cast("dict[str, object]", values.setdefault("output_storage", {}))
         storage["base_dir"] = str(Path(data_dir).resolve())
@@ -122,8 +126,18 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 
 
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:
-    """List the keys of a settings file that the released configuration drops in silence."""
-    return list(_find_unknown(_parse(find_settings(root)), ProjectConfig, ""))
+    """List the keys of a settings file that the released configuration drops in silence.
+
+    Of settings of graphrag 0.3 to 2 none is listed; :func:`older_note` says what became of them.
+    """
+    values, older = _parse(find_settings(root))
+    return [] if older is not None else list(_find_unknown(values, ProjectConfig, ""))
+
+
+def older_note(root: Path | str) -> str | None:
+    """Return the line about settings of graphrag 0.3 to 2; None if they are of graphrag 3."""
+    older = _parse(find_settings(root))[1]
+    return None if older is None else older.note
 
 
 def _find_unknown(
@@ -152,12 +166,14 @@ def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _parse(path: Path) -> dict[str, object]:
+def _parse(path: Path) -> tuple[dict[str, object], OlderSettings | None]:
+    """Return the settings in the form of graphrag 3, and what they were if in an older one."""
     variables = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
     know_variables(variables)
+    variables = {"timestamp": "${timestamp}", **variables, **os.environ}
     try:
-        text = Template(path.read_text(encoding="utf-8")).substitute({**variables, **os.environ})
-        values = read_yaml(text)
+        text = double_lone_dollars(path.read_text(encoding="utf-8"))
+        values = read_yaml(Template(text).substitute(variables))
     except KeyError as error:
         name = error.args[0]
         msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."
@@ -171,10 +187,12 @@ def _parse(path: Path) -> dict[str, object]:
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror}.") from error
     if values is None:
-        return {}
+        return {}, None
     if not isinstance(values, dict):
         raise SettingsError(f"{path} must hold sections (a mapping), not {type(values).__name__}.")
-    return cast("dict[str, object]", values)
+    settings = cast("dict[str, object]", values)
+    older = read_older(settings, variables)
+    return (settings, None) if older is None else (older.values, older)
 
 
 def _resolve_paths(values: dict[str, object], folder: Path) -> None:
@@ -190,4 +208,4 @@ def _resolve_paths(values: dict[str, object], folder: Path) -> None:
         if section.get("type") not in FILE_TYPES:
             continue
         place = cast("str", section.get(path[-1]) or default)
-        section[path[-1]] = str((folder / place).resolve())
+        section[path[-1]] = str(resolve_place(folder, place))

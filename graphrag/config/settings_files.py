@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 import yaml
 
+from graphrag.config.older_settings import Values, read_older
+from graphrag.config.table_files import (
+    SEARCHED_TABLES,
+    find_table_files,
+    resolve_place,
+)
 from graphrag.text.command_lines import release_line
+from graphrag.text.phrases import join_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -151,37 +158,52 @@ def find_settings(root: Path | str) -> Path:
     raise SettingsError(f"{folder} holds no settings.yaml; make a project with: {init}")
 
 
-VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")
-SEARCHED_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
-
-
 def describe_unbuilt(
-    root: Path, missing: Sequence[str], folder: object, remedy: str = "build it with"
+    root: Path,
+    missing: Sequence[str],
+    folder: object,
+    remedy: str = "build it with",
+    methods: Sequence[str] = (),
 ) -> str:
-    """Say that a project is not indexed, what is missing where, and what to run."""
-    return (
-        f"{root} is not indexed: {', '.join(missing)} missing in {folder}; {remedy}: "
-        f"{release_line('index', '--root', root)}"
-    )
+    """Say that a project is not indexed, what is missing where, and what to run.
+
+    ``methods``: those that need the missing tables, where there are others.
+    """
+    line = release_line("index", "--root", root)
+    if not methods:
+        return f"{root} is not indexed: {', '.join(missing)} missing in {folder}; {remedy}: {line}"
+    verb = "needs" if len(methods) == 1 else "need"
+    lack = f"{root} has no {name_tables(missing)} in {folder}"
+    return f"{lack}, which {join_names(methods)} {verb}; ask other methods, or {remedy}: {line}"
+
+
+def name_tables(names: Sequence[str]) -> str:
+    """Return tables as they stand in a sentence."""
+    return f"table{'s' * (len(names) > 1)} {join_names(names)}"
 
 
 def find_unbuilt(
     root: Path,
-    names: Sequence[str] = SEARCHED_TABLES,
+    needs: Mapping[str, Sequence[str]] = {"": SEARCHED_TABLES},
     any_will_do: bool = False,
     remedy: str = "build it with",
 ) -> str | None:
     """Return the sentence of a project that is not indexed; None where it is, or can't be told.
 
     It can't where the tables are in no folder, or the settings leave to a variable where they are.
-    With ``any_will_do`` one of the named tables is enough. Raises SettingsError without a project.
+    ``needs``: method -> tables that it can't do without. With ``any_will_do`` one table is enough.
+    Raises SettingsError without a project.
     """
     folder, suffix = _place_of_tables(find_settings(root)) or (None, "")
     if folder is None:
         return None
-    missing = [name for name in names if not (folder / f"{name}.{suffix}").is_file()]
-    is_built = len(missing) < len(names) if any_will_do else not missing
-    return None if is_built else describe_unbuilt(root, missing, folder, remedy)
+    names = list(dict.fromkeys(name for tables in needs.values() for name in tables))
+    there = find_table_files(folder, (*names, *SEARCHED_TABLES), suffix)
+    missing = [name for name in names if name not in there]
+    if not missing or (any_will_do and len(missing) < len(names)):
+        return None
+    methods = [method for method, tables in needs.items() if method and {*missing} & {*tables}]
+    return describe_unbuilt(root, missing, folder, remedy, methods if there else ())
 
 
 def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
@@ -189,13 +211,16 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
         values = read_yaml(settings.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return None
+    if isinstance(values, dict) and (older := read_older(cast("Values", values))) is not None:
+        values = older.values
     storage, tables = (_section(values, name) for name in ("output_storage", "table_provider"))
     if storage is None or tables is None or (storage.get("type") or "file") != "file":
         return None
     folder, suffix = storage.get("base_dir") or "output", tables.get("type") or "parquet"
     if not isinstance(folder, str) or not isinstance(suffix, str):
         return None
-    return None if "$" in folder + suffix else ((settings.parent / folder).resolve(), suffix)
+    place = resolve_place(settings.parent, folder)
+    return None if "$" in f"{place}{suffix}" else (place, suffix)
 
 
 def _section(values: object, name: str) -> Section | None:

@@ -23,6 +23,7 @@ from graphrag.query.factory import (
     get_global_search_engine,
     get_local_search_engine,
 )
+from graphrag.query.index_header import model_name
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
     read_indexer_covariates,
@@ -38,13 +39,15 @@ from graphrag.query.llm.text_utils import (
 from graphrag.query.models import CountedEmbedding, count_models
 from graphrag.query.replies import Embeddings
 from graphrag.query.structured_search.drift_search.state import QueryState
-from graphrag.utils.api import get_embedding_store, load_search_prompt
+from graphrag.query.vector_tables import check_length, open_vectors
+from graphrag.utils.api import load_search_prompt
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
     from graphrag.query.context_builder.builders import ContextBuilderResult
-    from graphrag.query.index_header import IndexHeader, IndexTables
+    from graphrag.query.index_header import IndexHeader
+    from graphrag.query.index_tables import IndexTables
     from graphrag.query.structured_search.base import SearchResult
     from graphrag.query.structured_search.basic_search.search import BasicSearch
     from graphrag.query.structured_search.drift_search.search import DRIFTSearch
@@ -81,13 +84,15 @@ class ContextSearch:
     a thread, as the builders write into the records that they share.
     """
 
-    def __init__(self, engine: "LocalSearch | BasicSearch") -> None:
-        self._engine = engine
+    def __init__(self, engine: "LocalSearch | BasicSearch", store: "VectorStore") -> None:
+        self._engine, self._store = engine, store
         self._embedding = cast("CountedEmbedding", vars(engine.context_builder)["text_embedder"])
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        vectors = _KnownVectors({question: await self._embedding.vector_of(question)})
+        vector = await self._embedding.vector_of(question)
+        check_length(vector, self._store, model_name(self._embedding.config))
+        vectors = _KnownVectors({question: vector})
         builder: Any = _copy(self._engine.context_builder, text_embedder=vectors)
         contexts: list[ContextBuilderResult] = []
 
@@ -239,18 +244,16 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
     parts: dict[str, Any] = {"config": config, "response_type": options.response_type}
 
     def store(name: str) -> "VectorStore":
-        return get_embedding_store(config.vector_store, name)
+        return open_vectors(config, name)
 
     if method != "global":
         parts["text_units"] = read_indexer_text_units(tables.table("text_units"))
     if method == "basic":
-        return ContextSearch(
-            get_basic_search_engine(
-                **parts,
-                text_unit_embeddings=store(text_unit_text_embedding),
-                system_prompt=prompts["prompt"],
-            )
+        vectors = store(text_unit_text_embedding)
+        engine = get_basic_search_engine(
+            **parts, text_unit_embeddings=vectors, system_prompt=prompts["prompt"]
         )
+        return ContextSearch(engine, vectors)
     level, communities = options.community_level, tables.table("communities")
     parts["reports"] = reports = read_indexer_reports(
         tables.table("community_reports"),
@@ -273,13 +276,15 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
         )
         return GlobalMapReduce(engine)
     parts["relationships"] = read_indexer_relationships(tables.table("relationships"))
-    parts["description_embedding_store"] = store(entity_description_embedding)
+    vectors = store(entity_description_embedding)
+    parts["description_embedding_store"] = vectors
     if method == "local":
         claims = tables.table("covariates") if tables.has("covariates") else None
         covariates = {"claims": [] if claims is None else read_indexer_covariates(claims)}
-        return ContextSearch(
-            get_local_search_engine(**parts, covariates=covariates, system_prompt=prompts["prompt"])
+        engine = get_local_search_engine(
+            **parts, covariates=covariates, system_prompt=prompts["prompt"]
         )
+        return ContextSearch(engine, vectors)
     read_indexer_report_embeddings(reports, store(community_full_content_embedding))
     return DriftSearch(
         get_drift_search_engine(

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt
 from graphrag.query.calls import name_remedy, read_failure
 from graphrag.query.index_header import (
     IndexHeader,
-    IndexNotBuiltError,
-    IndexTables,
     SearchOptions,
     check_vectors,
     model_name,
-    open_tables,
     read_header,
 )
-from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds, tables_of
+from graphrag.query.index_tables import IndexTables, check_tables, open_tables
+from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, tables_of
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, FailedCall, measure_calls
@@ -88,9 +85,9 @@ class GraphIndex:
         Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
         vector store is missing or has another embedding size.
         """
-        needed = SEARCHED_TABLES if vectors else ()
+        methods = ("local", "basic") if vectors else ()  # these need all that any method does
         header = await read_header(
-            root, data_dir, options or SearchOptions(), vectors, tells_changes, needed
+            root, data_dir, options or SearchOptions(), methods, tells_changes
         )
         index = cls(header, await open_tables(header.config))
         index._unchecked = None if vectors else Path(root)
@@ -155,12 +152,8 @@ class GraphIndex:
     async def _build_engine(self, method: str) -> "SearchEngine":
         self.header.prompt_files(method)  # the released engines would take their own in silence
         if (root := self._unchecked) is not None:
-            config, needed = self.header.config, tables_of(method)
-            if missing := [name for name in needed if not self.tables.has(name)]:
-                where = config.output_storage.base_dir
-                raise IndexNotBuiltError(describe_unbuilt(root, missing, where))
-            if embeds(method):
-                check_vectors(config, root)
+            await asyncio.to_thread(check_tables, self.tables, self.header.config, root, (method,))
+            check_vectors(self.header.config, root, (method,))
         if method in GRAPH_METHODS:
             return await self._shared.graph_engine(method, self.header)
         if method in RANKED:

@@ -18,6 +18,12 @@ from graphrag.installation import WORDLLAMA
 from graphrag.query.calls import describe_error
 from graphrag.query.models import CountedEmbedding
 from graphrag.query.usage import NotAskedError, current_scope
+from graphrag.query.vector_tables import (
+    NoVectorsError,
+    OtherLengthError,
+    check_length,
+    open_vectors,
+)
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
@@ -57,14 +63,14 @@ class OtherVectorsError(ValueError):
 def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
     """Open the vectors of a project's text units, in whatever store its settings name.
 
-    Raises OtherVectorsError if an embedded model did not make them, by embedding a text unit again.
+    Raises NoVectorsError if there are none that can be read, and OtherVectorsError if an embedded
+    model did not make them, by embedding a text unit again.
     Of other models, of tables that are no parquet files, and of a first text unit without a vector,
     nothing is known.
     """
     from graphrag.config.embeddings import text_unit_text_embedding
-    from graphrag.utils.api import get_embedding_store
 
-    store = get_embedding_store(config.vector_store, text_unit_text_embedding)
+    store = open_vectors(config, text_unit_text_embedding)
     _check_maker(config, store)
     return store
 
@@ -228,9 +234,12 @@ class TextMeaning:
                 scope.not_asked = None
             return {}, self._note(f"the question could not be embedded: {describe_error(error)}")
         try:
+            check_length(vector, store, f"{self._model.model_provider}/{self._model.model}")
             hits = await asyncio.to_thread(
                 store.similarity_search_by_vector, vector, k=NEAREST, include_vectors=False
             )
+        except OtherLengthError as error:
+            return {}, self._note(str(error))
         except Exception as error:
             return {}, self._note(f"the vector store could not be searched: {_first_line(error)}")
         return {str(hit.document.id): float(hit.score) for hit in hits}, ""
@@ -262,6 +271,8 @@ class TextMeaning:
             if not store.count():
                 return None, "the index has no vectors of its text units"
             noise = self._read_noise(store)
+        except NoVectorsError as error:
+            return None, str(error)
         except OtherVectorsError as error:
             return None, f"{error}; build the index again, or name the model that made them"
         except Exception as error:

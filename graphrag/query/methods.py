@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from graphrag.config.settings_files import SEARCHED_TABLES
+from graphrag.config.table_files import SEARCHED_TABLES
 
 SearchMethod = Literal[
     "tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"

@@ -17,6 +17,7 @@ from graphrag.query.passages import Passage, Passages, Selection, show_passages
 from graphrag.query.replies import ReplyForm, UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
+from graphrag.query.vector_tables import check_length
 from graphrag.text.ranking import WordIndexes, best_of, fuse_scores
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class RankedTexts:
 
         async def best(question: str, k: int) -> Ranked:
             vector = await embedding.vector_of(question)
+            config = embedding.config
+            check_length(vector, vectors, f"{config.model_provider}/{config.model}")
             depth = max(FUSED, k)
             hits = await asyncio.to_thread(
                 vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False

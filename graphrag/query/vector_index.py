@@ -5,15 +5,11 @@ graphrag indexes a table while it is empty, so that every search compares all ve
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphrag.config.embeddings import all_embeddings
-from graphrag.query.unread import leave_client
+from graphrag.query.vector_tables import VectorStoreError, open_vector_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from graphrag_vectors import IndexSchema
     from lancedb.table import IndexStatistics, Table
 
@@ -29,10 +25,6 @@ _ROWS_A_PARTITION = 256
 _PROBED = 64
 
 Action = Literal["indexed", "left exact", "already indexed"]
-
-
-class VectorStoreError(ValueError):
-    """A project's vectors can't be looked at; one sentence of why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +61,12 @@ class OptimisedTable:
     seconds: float
 
 
-def uses_lancedb(config: "GraphRagConfig") -> bool:
-    """Say whether a project's vectors are in LanceDB, which alone is looked at here."""
-    return str(config.vector_store.type) == "lancedb"
-
-
 def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
     """Return the tables of vectors that the searches read, without changing them.
 
     Raises VectorStoreError if the store is not LanceDB, or there is none.
     """
-    return tuple(_read_state(table, schema) for _, table, schema in open_vector_tables(config))
+    return tuple(_read_state(v.table, v.schema) for v in open_vector_tables(config))
 
 
 def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
@@ -91,33 +78,7 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
     are tables that were optimized before. Searches may go on meanwhile. Raises VectorStoreError if
     the store is not LanceDB, there is none, or it can't be written.
     """
-    return tuple(_optimise(table, schema) for _, table, schema in open_vector_tables(config))
-
-
-def open_vector_tables(config: "GraphRagConfig") -> "Iterator[tuple[str, Table, IndexSchema]]":
-    """Open the tables of vectors that there are: the embedding's name, table and schema of each.
-
-    Raises VectorStoreError if the store is not LanceDB, or there is none.
-    """
-    store = config.vector_store
-    if not uses_lancedb(config):
-        raise VectorStoreError(
-            f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
-            "keep indexes of their own"
-        )
-    place = Path(str(store.db_uri))
-    if not place.is_dir():
-        msg = f"there is no vector store at {place}; build the project's index first"
-        raise VectorStoreError(msg)
-    leave_client()
-    import lancedb
-
-    connection = lancedb.connect(str(place))
-    present = set(connection.list_tables().tables)
-    for name in sorted(all_embeddings):
-        schema = store.index_schema.get(name)
-        if schema is not None and schema.index_name in present:
-            yield name, connection.open_table(schema.index_name), schema
+    return tuple(_optimise(v.table, v.schema) for v in open_vector_tables(config))
 
 
 def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:

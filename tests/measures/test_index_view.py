@@ -6,7 +6,7 @@ import pytest
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.query.index_header import IndexTables
+from graphrag.query.index_tables import IndexTables
 
 FRAMES = {
     "documents": pd.DataFrame({"id": ["d1"], "title": ["Isle.txt"], "text": ["Ada met Ben. End."]}),

@@ -80,11 +80,11 @@ async def test_words_lead_alone_where_the_question_can_t_be_embedded(make_projec
 
 async def test_words_lead_alone_where_there_are_no_vectors(make_project):
     root = make_project()
-    before = (await read_header(root, vectors=False)).describe("tog")
+    before = (await read_header(root)).describe("tog")
     shutil.rmtree(root / "output" / "lancedb")
     index = await GraphIndex.open(root, vectors=False)
     found = await index.search("tog", QUESTION)
-    assert f"{WORDS_ALONE}: the vectors of the text units can't be read" in note_of(found)
+    assert f"{WORDS_ALONE}: the index has no vector store" in note_of(found)
     assert found.usage.embedding_calls == 0
     assert index.header.describe("tog") != before
 

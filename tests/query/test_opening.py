@@ -12,10 +12,11 @@ from support.projects import OFFLINE_SETTINGS
 
 from graphrag.config.project_settings import unknown_settings
 from graphrag.config.settings_files import SettingsError
+from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexNotBuiltError, read_header
+from graphrag.query.index_header import read_header
 
 Make = Callable[..., Path]
 
@@ -157,22 +158,26 @@ async def test_settings_that_cannot_be_used_are_refused(make, tmp_path, extra, m
 @pytest.mark.parametrize(
     ("gone", "message"),
     [
-        (["relationships.parquet"], "not indexed: relationships missing.*graphrag index --root "),
-        (["lancedb/text_unit_text.lance"], "no vectors named text_unit_text"),
-        (["lancedb"], "no vector store"),
-        ([], r"length 384, but vector_store\.vector_size .* 1536"),
+        ("relationships.parquet", "no table relationships in .*which local needs.*graphrag index"),
+        ("lancedb/text_unit_text.lance", "no vectors of its text units: .*which basic needs"),
+        ("lancedb/entity_description.lance", "no vectors of its entities: .*which local needs"),
+        ("lancedb", "no vector store"),
     ],
 )
 async def test_an_index_that_is_not_complete_is_refused(gone, message, make):
-    size = "384" if gone else "1536"
-    root = make(OFFLINE_SETTINGS.replace("vector_size: 384", f"vector_size: {size}"))
-    for name in gone:
-        path = root / "output" / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    root = make(OFFLINE_SETTINGS)
+    path = root / "output" / gone
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(IndexNotBuiltError, match=message):
         await GraphIndex.open(root)
-    if gone != ["relationships.parquet"]:  # who searches nothing needs no vectors
-        assert (await read_header(root, vectors=False)).fingerprint is not None
+    assert (await read_header(root, methods=("bm25",))).fingerprint is not None
+
+
+async def test_the_length_of_the_stored_vectors_counts_and_no_setting(make):
+    root = make(OFFLINE_SETTINGS.replace("vector_size: 384", "vector_size: 1536"))
+    index = await GraphIndex.open(root)
+    for method in ("local", "basic", "hybrid"):
+        assert (await index.search(method, QUESTION)).response, method
 
 
 async def test_a_search_asks_for_the_tables_that_it_reads(make):
@@ -182,7 +187,9 @@ async def test_a_search_asks_for_the_tables_that_it_reads(make):
     for method in ("bm25", "basic", "hybrid", "agentic", "global"):
         assert (await index.search(method, QUESTION)).response, method
     for method in ("tog", "ppr", "local", "drift"):
-        with pytest.raises(IndexNotBuiltError, match="not indexed: relationships missing"):
+        with pytest.raises(
+            IndexNotBuiltError, match=f"no table relationships in .*, which {method} needs"
+        ):
             await index.search(method, QUESTION)
 
 

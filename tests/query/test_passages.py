@@ -20,7 +20,8 @@ from graphrag.eval.metrics.measures import measure
 from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexHeader, IndexTables
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_tables import IndexTables
 from graphrag.query.passages import GAP, split_text
 from graphrag.query.tokens import default_encoding
 

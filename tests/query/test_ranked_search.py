@@ -24,7 +24,8 @@ from typer.testing import CliRunner, Result
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.offline.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexHeader, IndexTables
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_tables import IndexTables
 from graphrag.text.ranking import WordIndex, WordIndexes, best_of, fuse_scores
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem

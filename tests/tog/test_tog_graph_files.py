@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from support.openai_server import Json
 from support.tog_world import entities, graph_of, relationships, text_units
 
+from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.query.graph_index import open_graph_of
-from graphrag.query.index_header import IndexNotBuiltError, IndexTables
+from graphrag.query.index_tables import IndexTables
 from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.building import UnreadableTableError
 from graphrag.query.structured_search.tog_search.store import (

@@ -26,7 +26,8 @@ from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.methods import answering_config, open_answering
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file
-from graphrag.query.index_header import model_name, open_tables
+from graphrag.query.index_header import model_name
+from graphrag.query.index_tables import open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallLog, sum_usages
@@ -144,7 +145,7 @@ def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Samp
 async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> None:
     flags, rows = job.flags, job.rows
     notes = open_console(stderr=True, quiet=flags.quiet)
-    headers = await read_headers(job.roots, vectors=False)
+    headers = await read_headers(job.roots, dict.fromkeys(job.roots, ("bm25",)))
     models = {key: model_name(answering_config(header)) for key, header in headers.items()}
     if flags.max_cost is not None:
         check_prices(sorted({*models.values()}), "-n")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -11,11 +12,10 @@ from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
 from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
-from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
-from graphrag.query.methods import embeds
-from graphrag.text.command_lines import eval_line
+from graphrag.eval.errors import ConfigError, StoreError, UsageError
+from graphrag.text.command_lines import eval_line, release_line
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
@@ -44,21 +44,30 @@ def init(
     them draft questions, so that it runs at once, without a key. With --input it copies the texts
     of a folder into the project first.
     """
-    from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
+    from graphrag.config.settings_files import SettingsError, find_settings
 
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
     texts = {} if input is None else _read(input, root)
+    has_settings = True
     try:
         settings = find_settings(root)
     except SettingsError as error:
         if not offline:
             how = eval_line("init", "--offline", "--root", root)
             msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
+            if _has_tables(root):
+                where = f"{root / 'output'} holds an index, and {root} no settings.yaml to say"
+                init = release_line("init", "--root", root)
+                msg = (
+                    f"{where} which models answer; write one with: {init}, name the embedding "
+                    f"model that made the index in it; or, with the embedded models: {how}"
+                )
             raise ConfigError(msg) from error
+        has_settings = False
     else:
-        if offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
+        if offline and not _asks_embedded_models(root):
             msg = f"{settings} is there and names its own models; leave --offline out"
             raise ConfigError(f"{msg}, or name another --root.")
     for name, text in texts.items():
@@ -66,7 +75,8 @@ def init(
     if texts:
         say(f"{counted(len(texts), 'text')} in {root / 'input'}.", quiet=quiet)
     if offline:
-        write_template(root / "settings.yaml", SETTINGS)
+        if not has_settings:
+            write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, quiet) or dataset
     messages, first, path = write_config(root, dataset), "", root / dataset
     try:
@@ -77,13 +87,32 @@ def init(
         messages.append(write_template(path, f"{DATASET_TEMPLATE}\n"))
     if not path.is_file() or path.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE:
         first = f"put questions into {path}, then: "
-    line = eval_line("--root", root, *([] if find_unbuilt(root) is None else ["--index"]))
-    if offline and not any((root / "input").rglob("*.txt")):
+    line = eval_line("--root", root, *([] if _is_built(root) else ["--index"]))
+    if offline and not _is_built(root) and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
     for message in (*messages, f"Next: {first}{line}"):
         say(message, quiet=quiet)
     return DONE
+
+
+def _has_tables(root: Path) -> bool:
+    from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
+
+    return bool(find_table_files(root / "output", SEARCHED_TABLES, "parquet"))
+
+
+def _asks_embedded_models(root: Path) -> bool:
+    """Say whether all models of a project's settings are embedded ones."""
+    from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
+
+    try:
+        config = read_settings(root)
+    except SettingsError:
+        return False
+    models = [*config.completion_models.values(), *config.embedding_models.values()]
+    return bool(models) and all(model.type == "offline" for model in models)
 
 
 def _read(folder: Path, root: Path) -> dict[str, str]:
@@ -115,26 +144,30 @@ def _read(folder: Path, root: Path) -> dict[str, str]:
 def _build(root: Path, quiet: bool) -> Path | None:
     """Build an index and draft questions by embedded models; return the dataset, if there is one.
 
-    Without texts nothing is built.
+    Without texts nothing is built, and an index that is there stays as it is.
     """
-    if not any((root / "input").rglob("*.txt")):
+    is_there = _is_built(root)
+    if not is_there and not any((root / "input").rglob("*.txt")):
         return None
     with starting(quiet):
         from graphrag.eval.cli.draft_questions import draft_questions
         from graphrag.eval.cli.evaluate import build_missing
     notes, missing = open_console(stderr=True, quiet=quiet), {root.resolve().name: root}
     warn = partial(notes.print, "Warning:")
-    run_coroutine(build_missing(missing, notes, warn))
+    if not is_there:
+        run_coroutine(build_missing(missing, notes, warn))
     draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
 
-def _choose_budget(config: "GraphRagConfig", longest: int | None) -> int:
+def _choose_budget(config: "GraphRagConfig", counts: Sequence[int]) -> int:
     """Return a context budget of a quarter of a project's text, in tokens, rounded.
 
-    At least two text units fit it, of the ``longest`` tokens if they are built. Without a text it
-    is the most that is chosen.
+    At least two text units fit it, or the whole text. ``counts``: tokens of the text units, if they
+    are built; else the files of the input count. Without a text it is the most that is chosen.
     """
+    if counts:
+        return _part_of(sum(counts), max(counts))
     ending = "txt" if config.input.type == "text" else config.input.type
     try:
         is_read = re.compile(config.input.file_pattern or rf"\.{ending}$").search
@@ -145,29 +178,50 @@ def _choose_budget(config: "GraphRagConfig", longest: int | None) -> int:
         sizes = []
     if not any(sizes):
         return _MOST_TOKENS
-    unit = longest or min(config.chunking.size, max(sizes))  # none is longer than its document
-    budget = max(min(sum(sizes) / 4, _MOST_TOKENS), 2 * unit, _LEAST_TOKENS)
+    # No text unit is longer than its document.
+    return _part_of(sum(sizes), min(config.chunking.size, max(sizes)))
+
+
+def _part_of(total: float, longest: float) -> int:
+    budget = max(min(total / 4, _MOST_TOKENS), min(2 * longest, total), _LEAST_TOKENS)
     return int(round(budget, -2))
 
 
 def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
-    """Return the methods that can search a project, the budget that suits it, and warnings."""
-    from graphrag.config.settings_files import find_unbuilt
-    from graphrag.eval.runner.indexes import read_headers, read_model_settings
+    """Return the methods that can search a project, the budget that suits it, and notes."""
+    from graphrag.config.project_settings import older_note
+    from graphrag.eval.metrics.index_view import IndexView
+    from graphrag.eval.runner.indexes import read_model_settings
+    from graphrag.query.index_header import find_lacks
 
-    key, longest, methods = root.resolve().name, None, [*_METHODS]
+    key = root.resolve().name
     try:
-        config = read_model_settings({key: root})[key].config
+        header = read_model_settings({key: root})[key]
     except ConfigError as error:
-        return methods, _MOST_TOKENS, [f"Warning: {error}"]
-    warnings: list[str] = []
-    if find_unbuilt(root) is None:
-        try:
-            longest = run_coroutine(read_headers({key: root}))[key].longest
-        except EvalError as error:
-            methods = [name for name in methods if not embeds(name)]
-            warnings = [f"Warning: local and basic are left out. {error}"]
-    return methods, _choose_budget(config, longest), warnings
+        return [*_METHODS], _MOST_TOKENS, [f"Warning: {error}"]
+    note = older_note(root)
+    notes = [f"Note: {note}."] if note else []
+    if not _is_built(root):
+        return [*_METHODS], _choose_budget(header.config, ()), notes
+    lacks = run_coroutine(find_lacks(header.config, root, _METHODS))
+    by_lack: dict[str, list[str]] = {}
+    for method, lack in lacks.items():
+        by_lack.setdefault(lack, []).append(method)
+    for lack, names in by_lack.items():
+        verb = "is" if len(names) == 1 else "are"
+        notes.append(f"Warning: {join_names(names)} {verb} left out: {lack}.")
+    methods = [name for name in _METHODS if name not in lacks]
+    if not methods:
+        return [*_METHODS], _choose_budget(header.config, ()), notes
+    view = run_coroutine(IndexView.open(header, ("text_units",)))
+    return methods, _choose_budget(header.config, view.token_counts() or ()), notes
+
+
+def _is_built(root: Path) -> bool:
+    """Say whether a project has text units, which every search needs."""
+    from graphrag.config.settings_files import find_unbuilt
+
+    return find_unbuilt(root, {"": ("text_units",)}) is None
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:

@@ -13,6 +13,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
+from graphrag.query.methods import tables_of
 from graphrag.text.command_lines import config_name
 from graphrag.text.phrases import counted
 
@@ -48,12 +49,12 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     used = {sample.imdb_key for sample in samples}
     by_key = {key: folder for key, folder in folders.items() if key in used}
     roots = config.projects(by_key)
-    tables = {} if flags.index else config.tables_read(by_key)
+    asked = {} if flags.index else config.searches_asked(by_key)
+    remedy = "add --index, or build it with"
     for key, root in {**by_key, **roots}.items():
         try:
-            lacking = find_unbuilt(
-                root, tables.get(key, ()), remedy="add --index, or build it with"
-            )
+            needs = {method: tables_of(method) for method in asked.get(key, ())}
+            lacking = find_unbuilt(root, needs, remedy=remedy)
         except SettingsError as error:
             raise ConfigError(name_index(key, error)) from error
         if lacking is not None:

@@ -38,7 +38,8 @@ def validate(
     index that the configuration names; then those of variants, and shows several side by side.
     Exit code 100: a check failed. --questions needs no index and reads no model's settings.
     """
-    from graphrag.config.settings_files import VALIDATED_TABLES, find_unbuilt
+    from graphrag.config.settings_files import find_unbuilt
+    from graphrag.config.table_files import VALIDATED_TABLES
 
     if questions:
         if fix or json:
@@ -51,7 +52,7 @@ def validate(
         msg = "Several projects are checked; name one by --root for --json."
         raise UsageError(msg)
     for root in roots.values():
-        if (lacking := find_unbuilt(root, VALIDATED_TABLES, any_will_do=True)) is not None:
+        if (lacking := find_unbuilt(root, {"": VALIDATED_TABLES}, any_will_do=True)) is not None:
             raise IndexUnavailableError(lacking)
     with starting(quiet):
         from graphrag.eval.validation.validators import validate_index
@@ -173,7 +174,8 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
     from graphrag.eval.runner.indexes import read_model_settings
-    from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
+    from graphrag.query.vector_index import SMALL_TABLE, optimise_vectors
+    from graphrag.query.vector_tables import VectorStoreError
 
     explained = {
         "indexed": "indexed",

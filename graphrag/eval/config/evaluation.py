@@ -42,7 +42,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
-from graphrag.query.methods import BUDGET, has_budget, tables_of
+from graphrag.query.methods import BUDGET, has_budget
 from graphrag.text.command_lines import config_name, eval_line
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
@@ -338,18 +338,21 @@ class EvaluationConfig(FrozenSection):
 
         ``keys``: those that are asked about; None: all.
         """
-        asked = self.tables_read(self.indexes if keys is None else keys)
+        asked = self.searches_asked(self.indexes if keys is None else keys)
         return {name: self.root / self.indexes.get(name, name) for name in asked}
 
-    def tables_read(self, keys: Iterable[str]) -> dict[str, list[str]]:
-        """Return name -> tables that the methods which ask about these keys can't do without."""
-        tables: dict[str, dict[str, None]] = {}
+    def searches_asked(self, keys: Iterable[str]) -> dict[str, list[str]]:
+        """Return name of an index -> methods that search it for questions of these keys.
+
+        Controls search nothing; one's own methods have their own names.
+        """
+        asked: dict[str, dict[str, None]] = {}
         for key, name in product(keys, self.methods):
             variant = self.variants.get(name)
             method = variant.method if variant is not None and variant.method else name
-            read = () if method in CONTROLS else tables_of(method)
-            tables.setdefault(self.index_of(key, name), {}).update(dict.fromkeys(read))
-        return {name: list(read) for name, read in tables.items()}
+            searches = () if method in CONTROLS else (method,)
+            asked.setdefault(self.index_of(key, name), {}).update(dict.fromkeys(searches))
+        return {name: list(searches) for name, searches in asked.items()}
 
     def own_projects(self) -> dict[str, Path]:
         """Return name -> project folder of the indexes that variants have of their own."""

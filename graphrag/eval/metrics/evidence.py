@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.query.index_header import rows_of
+from graphrag.query.index_tables import rows_of
 from graphrag.text.words import unspaced_characters
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule
 from graphrag.eval.metrics.evidence import Evidence, SourceIndex, phrase_key
-from graphrag.query.index_header import IndexHeader, IndexTables, open_tables, rows_of
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_tables import IndexTables, open_tables, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.records.answers import Retrieved, Walk
-from graphrag.query.index_header import rows_of
+from graphrag.query.index_tables import rows_of
 from graphrag.text.way import read_steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.index_header import IndexTables
+    from graphrag.query.index_tables import IndexTables
 
     _Frames = Mapping[str, list[pd.DataFrame]]
     _Row = Mapping[str, Any]

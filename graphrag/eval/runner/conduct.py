@@ -144,8 +144,7 @@ async def prepare_run(
     folders = {key: root for key, root in config.project_folders().items() if key in keys}
     built = await read_headers(
         {key: root for key, root in roots.items() if key not in unbuilt},
-        vectors=methods.reads_vectors(),
-        tables=config.tables_read(folders),
+        config.searches_asked(folders),
     )
     headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
     headers = {name: headers[name] for name in roots}

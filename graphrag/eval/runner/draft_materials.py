@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.eval.stats.intervals import grouped
-from graphrag.query.index_header import IndexTables, rows_of
+from graphrag.query.index_tables import IndexTables, rows_of
 from graphrag.text.ranking import WordIndex
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.settings_files import SettingsError, is_project
+from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.config.sections import CONTROLS, OutputSettings
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
@@ -55,7 +56,7 @@ from graphrag.eval.store.session import StoredSession, unkept_session
 from graphrag.query.calls import CutOffReplyError, describe_error
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.index_header import IndexHeader, IndexNotBuiltError
+from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import UNCOUNTED, CallLog, Usage, current_scope, measure_calls
 from graphrag.text.log_lines import stay_silent
 
@@ -167,13 +168,13 @@ class EvaluationRunner:
         chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         keys, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
-        tables = config.tables_read(keys)
-        names = sorted({*tables, *keys})
+        searches = config.searches_asked(keys)
+        names = sorted({*searches, *keys})
         roots = {name: root for name in names if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         reads = keeps or bool(self._own_roots)
         projects = {k: r for k, r in roots.items() if reads and is_project(r)}
-        headers = await read_headers(projects, self._methods.reads_vectors(chosen), tables)
+        headers = await read_headers(projects, searches)
         await check_indexes(config, samples, headers)
         descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
@@ -464,8 +465,8 @@ async def run_evaluation(
     config = parse_config(settings, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
     method_set = MethodSet(config)
-    vectors, tables = method_set.reads_vectors(), config.tables_read(config.indexes)
-    headers = await read_headers(config.project_folders(), vectors, tables)
+    searches = config.searches_asked(config.indexes)
+    headers = await read_headers(config.project_folders(), searches)
     described = describe_indexes(config, method_set, headers, headers)
     terms = read_terms(RunSetup({"indexes": described}), method_set.search_methods())
     results = aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

@@ -15,13 +15,15 @@ from typing import cast
 
 from graphrag.config.enums import NounPhraseExtractorType
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.config.settings_files import SEARCHED_TABLES, SettingsError, check_index_prompts
+from graphrag.config.settings_files import SettingsError, check_index_prompts
+from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
 from graphrag.query.calls import describe_error
-from graphrag.query.index_header import fingerprint_tables, open_tables
+from graphrag.query.index_tables import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
-from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
+from graphrag.query.vector_index import optimise_vectors
+from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
 from graphrag.text.phrases import counted, join_names
 
 NOUN_PHRASES = "extract_graph_nlp"
@@ -59,8 +61,9 @@ def _failed_requests() -> Generator[list[str]]:
 
 def is_built(root: Path) -> bool:
     """Say whether a project's output folder holds every table of an index."""
-    output = Path(str(_read(root).output_storage.base_dir))
-    return all(any(output.glob(f"{name}.*")) for name in SEARCHED_TABLES)
+    config = _read(root)
+    output, kind = Path(str(config.output_storage.base_dir)), config.table_provider.type
+    return len(find_table_files(output, SEARCHED_TABLES, kind)) == len(SEARCHED_TABLES)
 
 
 def check_language(root: Path) -> None:
@@ -213,7 +216,7 @@ async def build_index(
             await asyncio.to_thread(optimise_vectors, redirected)
         ends = [*list(seconds.values())[1:], time.perf_counter()]
         cost = IndexCost(
-            fingerprint=await fingerprint_tables(redirected, root),
+            fingerprint=await fingerprint_tables(redirected),
             seconds={k: end - begun for (k, begun), end in zip(seconds.items(), ends, strict=True)},
             documents=await _digest_documents(redirected),
             steps=None if counting is None else sum_steps(replies),

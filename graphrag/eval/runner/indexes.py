@@ -4,7 +4,7 @@ Where methods are asked on several indexes of a key, what makes these incomparab
 """
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import read_settings
-from graphrag.config.settings_files import SEARCHED_TABLES, SettingsError
+from graphrag.config.settings_files import SettingsError
+from graphrag.config.table_files import IndexNotBuiltError, find_table_files, is_unreadable
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
@@ -21,33 +22,25 @@ from graphrag.eval.runner.index_building import NOUN_PHRASES, is_built
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup
-from graphrag.query.index_header import (
-    IndexHeader,
-    IndexNotBuiltError,
-    model_name,
-    open_tables,
-    read_header,
-    rows_of,
-)
+from graphrag.query.index_header import IndexHeader, model_name, read_header
+from graphrag.query.index_tables import open_tables, rows_of
 from graphrag.text.phrases import join_names
 
 
 async def read_headers(
     roots: Mapping[str, Path],
-    vectors: bool = True,
-    tables: Mapping[str, Iterable[str]] | None = None,
+    searches: Mapping[str, Sequence[str]] = {},
 ) -> dict[str, IndexHeader]:
-    """Read the header of every index, and look at its vectors where it is to be searched.
+    """Read the header of every index, and look for what searches of it need.
 
-    ``tables``: name -> tables that must be there, none of an index that is not named; None: all.
-    Raises ConfigError if a project's settings can't be used; IndexUnavailableError if an index is
-    missing, incomplete or of another embedding size.
+    ``searches``: name of an index -> search methods that are to be asked there. Raises ConfigError
+    if a project's settings can't be used; IndexUnavailableError if an index is missing or lacks
+    what a method needs.
     """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
         with _name_index_in_errors(key):
-            needed = SEARCHED_TABLES if tables is None else tables.get(key, ())
-            headers[key] = await read_header(root, vectors=vectors, tables=needed)
+            headers[key] = await read_header(root, methods=searches.get(key, ()))
     return headers
 
 
@@ -100,9 +93,12 @@ def read_index_facts(header: IndexHeader) -> IndexFacts:
 
     config, folder = header.config, Path(header.config.output_storage.base_dir or "")
     tables = ("documents", "text_units", "entities", "relationships", "communities")
-    paths = {name.replace("_", " "): folder / f"{name}.parquet" for name in tables}
-    there = {name: path for name, path in paths.items() if folder != Path() and path.is_file()}
-    counts = {n: int(cast("Any", parquet).read_metadata(p).num_rows) for n, p in there.items()}
+    there = {} if folder == Path() else find_table_files(folder, tables, "parquet")
+    counts = {
+        name.replace("_", " "): int(cast("Any", parquet).read_metadata(path).num_rows)
+        for name, path in there.items()
+        if not is_unreadable(path)
+    }
     cost = read_index_cost(folder, header.fingerprint or "", counts.get("documents", -1))
     extraction = config.completion_models.get(config.extract_graph.completion_model_id)
     embedding = config.embedding_models.get(config.embed_text.embedding_model_id)
@@ -167,7 +163,7 @@ async def read_searched_views(
         reasons[name] = "is not the one that was searched any more"
         try:
             root = {key: folder for key, folder in roots.items() if key == name}
-            headers = await read_headers(root, vectors=False, tables={})
+            headers = await read_headers(root)
         except ConfigError as error:
             reasons[name], headers = f"can't be read any more ({error.__cause__})", {}
         same |= {key: header for key, header in headers.items() if searched <= {header.fingerprint}}

@@ -380,12 +380,15 @@ async def _read_headers(
 ) -> dict[str, IndexHeader]:
     roots = config.project_folders()
     built = {job.index for job in jobs if job.reads_index}
+    searches = config.searches_asked(roots)
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
     for key in dict.fromkeys(job.index for job in jobs if job.index):
         root = {key: roots[key]}
         try:
-            headers |= await read_headers(root) if key in built else read_model_settings(root)
+            headers |= (
+                await read_headers(root, searches) if key in built else read_model_settings(root)
+            )
         except UsageError as error:
             problems.append(error)
     if problems:

@@ -22,7 +22,8 @@ from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.index_header import IndexHeader, describe_model, rows_of
+from graphrag.query.index_header import IndexHeader, describe_model
+from graphrag.query.index_tables import rows_of
 from graphrag.query.limits import CallLimit
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage, measure_calls
@@ -262,7 +263,8 @@ def project_components(
 
 
 async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHeader], IndexView]:
-    headers = await read_headers({key: config.project_folders()[key]})
+    root = {key: config.project_folders()[key]}
+    headers = await read_headers(root, config.searches_asked(root))
     return headers, await IndexView.open(headers[key])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graphrag.config.settings_files import VALIDATED_TABLES, describe_unbuilt
+from graphrag.config.settings_files import describe_unbuilt
+from graphrag.config.table_files import (
+    OLDER_COLUMNS,
+    VALIDATED_TABLES,
+    describe_unreadable,
+    find_table_files,
+)
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.report import MAX_EXAMPLES
 
@@ -35,13 +42,17 @@ Mask = npt.NDArray[np.bool_]
 class ParquetFrame:
     """A Parquet file as a data frame whose columns are read when they are asked for."""
 
-    def __init__(self, source: Path | io.BytesIO) -> None:
+    def __init__(self, source: Path | io.BytesIO, older: Mapping[str, str] = {}) -> None:
         schema = parquet.ParquetFile(source).schema
         paths: list[str] = [schema.column(i).path for i in range(len(schema))]
         # Ids in lists repeat: as numbers into a dictionary they need a fraction of the memory.
         ids = [path for path in paths if ".list." in path and path.split(".")[0].endswith("_ids")]
         self._file = parquet.ParquetFile(source, read_dictionary=ids)
-        self._columns = frozenset[str](self._file.schema_arrow.names)
+        names: list[str] = self._file.schema_arrow.names
+        self._columns = {name: name for name in names}
+        for name, old in older.items():
+            if old in self._columns:
+                self._columns.setdefault(name, old)
 
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
@@ -50,7 +61,8 @@ class ParquetFrame:
         return key in self._columns
 
     def __getitem__(self, key: str, /) -> Array:
-        return self._file.read(columns=[key]).column(key)
+        name = self._columns[key]
+        return self._file.read(columns=[name]).column(name)
 
 
 Frame: TypeAlias = ParquetFrame | pd.DataFrame
@@ -80,28 +92,28 @@ def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
 
 def open_table(config: "GraphRagConfig", name: str) -> Frame | None:
     """Open any table of the index; None where there is none."""
-    file = f"{name}.{config.table_provider.type}"
+    kind, source = config.table_provider.type, None
     try:
-        source = _locate(config, file)
+        source = _locate(config, name)
         if source is None:
             return None
-        if not file.endswith("csv"):
-            return ParquetFrame(source)
+        if kind != "csv":
+            return ParquetFrame(source, OLDER_COLUMNS.get(name, {}))
         return pd.read_csv(source, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (arrow.ArrowException, OSError, ValueError) as error:
-        cause = " ".join(str(error).split())
-        raise IndexUnavailableError(
-            f"{file} in {config.output_storage.base_dir} can't be read ({cause}); "
-            f"build the index anew."
-        ) from error
+        place = Path(str(config.output_storage.base_dir)) / f"{name}.{kind}"
+        path = source if isinstance(source, Path) else place
+        raise IndexUnavailableError(describe_unreadable(path, error)) from error
 
 
 def _locate(config: "GraphRagConfig", name: str) -> Path | io.BytesIO | None:
+    kind = config.table_provider.type
     if str(config.output_storage.type) == "file":
-        path = Path(str(config.output_storage.base_dir)) / name
-        return path if path.is_file() else None
+        folder = Path(str(config.output_storage.base_dir))
+        return find_table_files(folder, (name,), kind).get(name)
+    name = f"{name}.{kind}"
     from graphrag_storage import create_storage
 
     storage = create_storage(config.output_storage)

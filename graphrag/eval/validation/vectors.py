@@ -18,12 +18,12 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import as_text, compute, open_table
-from graphrag.query.unread import leave_client
-from graphrag.query.vector_index import (
-    count_indexed,
+from graphrag.query.vector_index import count_indexed, vector_state
+from graphrag.query.vector_tables import (
+    NoVectorsError,
+    find_vectors,
     open_vector_tables,
     uses_lancedb,
-    vector_state,
 )
 from graphrag.text.command_lines import eval_line_here
 
@@ -60,51 +60,25 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     elif "://" not in place and not Path(place).is_dir():
         check = judge(name, False, f"there is no vector store at {place}; build the index anew")
     else:
-        leave_client()
-        import lancedb
-
-        connection = lancedb.connect(place)
-        present = set(connection.list_tables().tables)
         for kind in kinds:
-            schema = store.index_schema[kind]
-            if schema.index_name not in present:
-                problems.append(f"{place} has no table {schema.index_name}")
-                continue
             try:
-                table: _Table = connection.open_table(schema.index_name)
-                total = metrics[f"{kind}_vectors"] = int(table.count_rows())
-                if problem := _find_problem(table, schema):
-                    problems.append(problem)
-                    continue
-                warnings += _check_rows(table, schema, config, _SOURCES[kind])
-                # Up to so many a search compares quickly.
-                unindexed = total - count_indexed(table, schema)
-                if unindexed > limits.max_unindexed_vectors:
-                    warnings.append(
-                        f"Unoptimized vectors: {unindexed} of {total} in {schema.index_name} are "
-                        "outside of its index, so that every search compares them one by one."
-                    )
-            except (OSError, RuntimeError, ValueError) as error:
-                cause = " ".join(str(error).split())[:200]
-                problems.append(f"{schema.index_name} can't be read ({cause})")
+                vectors = find_vectors(config, kind)
+            except NoVectorsError as error:
+                problems.append(str(error))
+                continue
+            table, schema = vectors.table, vectors.schema
+            total = metrics[f"{kind}_vectors"] = int(table.count_rows())
+            warnings += _check_rows(table, schema, config, _SOURCES[kind])
+            # Up to so many a search compares quickly.
+            unindexed = total - count_indexed(table, schema)
+            if unindexed > limits.max_unindexed_vectors:
+                warnings.append(
+                    f"Unoptimized vectors: {unindexed} of {total} in {schema.index_name} are "
+                    "outside of its index, so that every search compares them one by one."
+                )
         message = "; ".join(problems) or f"the vectors of {', '.join(kinds)} are stored"
         check = judge(name, not problems, message)
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
-
-
-def _find_problem(table: _Table, schema: "IndexSchema") -> str | None:
-    """Return why the vectors of a table can't be searched."""
-    columns = {schema.vector_field, schema.id_field}
-    if not columns <= set(table.schema.names):
-        return f"the table {schema.index_name} has no column {' or '.join(sorted(columns))}"
-    stored = int(getattr(table.schema.field(schema.vector_field).type, "list_size", -1))
-    if stored == schema.vector_size:
-        return None
-    return (
-        f"the vectors of {schema.index_name} have {stored if stored >= 0 else 'no fixed length'} "
-        f"as their length, but vector_store.vector_size is {schema.vector_size} (name the "
-        "embedding model that built the index, or build it anew)"
-    )
 
 
 def _check_rows(
@@ -136,8 +110,9 @@ def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
         config = header.config
         if not uses_lancedb(config):
             continue
-        for kind, stored, schema in open_vector_tables(config):
-            for problem in _check_rows(stored, schema, config, _SOURCES[kind]):
+        for vectors in open_vector_tables(config):
+            source = _SOURCES[vectors.embedding]
+            for problem in _check_rows(vectors.table, vectors.schema, config, source):
                 warnings.append(
                     f"{key}: {problem} No search by meaning finds these: build the index anew"
                 )

@@ -13,6 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag.config.table_files import (
+    OLDER_COLUMNS,
+    UnreadableTableError,
+    describe_unreadable,
+    is_unreadable,
+)
 from graphrag.query.structured_search.tog_search.names import (
     MAX_HEADING_CHARS,
     Ints,
@@ -38,15 +44,12 @@ Source = Path | pd.DataFrame | None
 _PARQUET_BUFFER_BYTES = 1 << 20
 
 
-class UnreadableTableError(ValueError):
-    """A table of the index lacks a column or holds what can't be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class TableForm:
     """A table's columns, those that must be there, and the most rows of a piece of it.
 
-    ``or_first``: column -> the one of lists whose first entries stand in where it is not there.
+    ``or_first``: column -> the one of lists whose first entries stand in where it is not there;
+    ``older``: column -> what an earlier version of graphrag called it.
     """
 
     name: str
@@ -55,6 +58,7 @@ class TableForm:
     # With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
     batch_rows: int = 1 << 16
     or_first: Mapping[str, str] = field(default_factory=dict[str, str])
+    older: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def stream(self, source: Source) -> Iterator[Batch]:
         """Read a table in pieces, in its order; a data frame and CSV are one piece.
@@ -72,6 +76,9 @@ class TableForm:
         first_row = 0
         try:
             for columns in pieces:
+                for key, old in self.older.items():
+                    if key not in columns and old in columns:
+                        columns[key] = columns[old]
                 missing = [column for column in self.needed if column not in columns]
                 if missing:
                     raise self._unreadable(f"has no column {', '.join(missing)}")
@@ -88,13 +95,15 @@ class TableForm:
                 first_row += n_rows
                 yield arrow.RecordBatch.from_pydict(rows)
         except arrow.ArrowException as error:
+            if isinstance(source, Path) and is_unreadable(source):
+                raise UnreadableTableError(describe_unreadable(source, error)) from error
             raise self._unreadable(f"can't be read ({error})") from error
 
     def _unreadable(self, fault: str) -> UnreadableTableError:
         return UnreadableTableError(f"The {self.name} table {fault}; build the index again.")
 
     def _readable(self) -> list[str]:
-        return [*self.columns, *self.or_first.values()]
+        return [*self.columns, *self.or_first.values(), *self.older.values()]
 
     def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
         names = [name for name in self._readable() if name in frame.columns]
@@ -124,6 +133,7 @@ ENTITIES = TableForm(
         "text_unit_ids": "ids",
     },
     needed=("id", "title"),
+    older=OLDER_COLUMNS["entities"],
 )
 RELATIONSHIPS = TableForm(
     "relationships",

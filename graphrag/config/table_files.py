@@ -1,0 +1,113 @@
+"""Where the tables of an index are, and what each version of graphrag calls them."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+SEARCHED_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
+VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")
+OLD_PREFIX = "create_final_"
+"""What the names of tables began with in graphrag 0.3 to 1."""
+NODES = "nodes"
+"""The table of graphrag 0.3 to 1 that says which community an entity is in."""
+OLDER_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "entities": {"title": "name"},
+    "relationships": {"combined_degree": "rank"},
+    "documents": {"text": "raw_content"},
+}
+"""Table -> column of graphrag 3 -> what an earlier version called it."""
+_TIMESTAMP = "${timestamp}"
+_TELLING = ("text_units", "entities", "relationships")
+"""Tables by whose names the version is told."""
+
+
+def resolve_place(folder: Path, place: str) -> Path:
+    r"""Return the absolute path of a place that settings name relative to their folder.
+
+    Where it was written on Windows, ``\`` parts its names. ``${timestamp}``, by which graphrag 0.3
+    named a folder for each build, stands for the newest one.
+    """
+    if os.sep == "/" and "\\" in place and not (folder / place).exists():
+        place = place.replace("\\", "/")
+    if _TIMESTAMP in place:
+        builds = sorted(path for path in folder.glob(place.replace(_TIMESTAMP, "*")))
+        place = str(builds[-1]) if builds else place
+    return (folder / place).resolve()
+
+
+def old_names(names: Iterable[str], kind: str) -> bool:
+    """Say whether these names of files are those of tables of graphrag 0.3 to 1."""
+    there = set(names)
+    return not any(f"{name}.{kind}" in there for name in _TELLING) and any(
+        f"{OLD_PREFIX}{name}.{kind}" in there for name in _TELLING
+    )
+
+
+def find_table_files(folder: Path, names: Iterable[str], kind: str) -> dict[str, Path]:
+    """Return table -> file, of those of the tables that are in a folder, whatever their version."""
+    try:
+        there = {path.name for path in folder.iterdir()}
+    except OSError:
+        return {}
+    prefix = OLD_PREFIX if old_names(there, kind) else ""
+    files = {name: f"{prefix}{name}.{kind}" for name in names if prefix or name != NODES}
+    return {name: folder / file for name, file in files.items() if file in there}
+
+
+class IndexNotBuiltError(ValueError):
+    """A project has no index that a method can search; the message says why and what to do.
+
+    ``lack`` says what is missing or broken, and not what to do.
+    """
+
+    def __init__(self, message: str, lack: str = "") -> None:
+        super().__init__(message)
+        self.lack = lack or message
+
+
+class UnreadableTableError(IndexNotBuiltError):
+    """A table of the index lacks a column or can't be read; the message names its file."""
+
+
+LFS_HEAD = b"version https://git-lfs.github.com/spec/"
+"""How the small file begins that Git keeps in the place of a large one."""
+_PARQUET = b"PAR1"
+
+
+def is_lfs_pointer(path: Path) -> bool:
+    """Say whether a file is a pointer of Git LFS, whose content was not fetched."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(LFS_HEAD)) == LFS_HEAD
+    except OSError:
+        return False
+
+
+def describe_unreadable(path: Path, error: Exception | None = None) -> str:
+    """Say in a sentence why a table's file can't be read, and what to do."""
+    if is_lfs_pointer(path):
+        return f"{path} is a pointer of Git LFS, not the table; fetch the table with: git lfs pull"
+    mend = "copy it again from where it was built, or build the index again"
+    try:
+        content = path.read_bytes() if path.suffix == ".parquet" else None
+    except OSError as problem:
+        return f"{path} can't be read ({problem.strerror})"
+    if content is not None and not content:
+        return f"{path} is empty, not a table; {mend}"
+    if content is not None and not content.startswith(_PARQUET):
+        return f"{path} is no Parquet file; {mend}"
+    if content is not None and not content.endswith(_PARQUET):
+        return f"{path} is cut short: the end of the file is missing; {mend}"
+    cause = " ".join(str(error or "").split())[:200]
+    return f"{path} can't be read{f' ({cause})' if cause else ''}; {mend}"
+
+
+def is_unreadable(path: Path) -> bool:
+    """Say whether a file is no whole Parquet file."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_PARQUET)) == _PARQUET
+            file.seek(max(0, path.stat().st_size - len(_PARQUET)))
+            return not begins or file.read() != _PARQUET
+    except OSError:
+        return True

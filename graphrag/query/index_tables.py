@@ -1,0 +1,395 @@
+"""The tables of a built index, in whatever form its version of graphrag wrote them.
+
+They are brought into the form of graphrag 3 as they are read; no file is changed.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from graphrag_storage import create_storage
+from graphrag_storage.file_storage import FileStorage
+
+from graphrag.config.settings_files import describe_unbuilt, name_tables
+from graphrag.config.table_files import (
+    NODES,
+    OLDER_COLUMNS,
+    SEARCHED_TABLES,
+    VALIDATED_TABLES,
+    IndexNotBuiltError,
+    UnreadableTableError,
+    describe_unreadable,
+    find_table_files,
+)
+from graphrag.query.methods import tables_of
+from graphrag.text.phrases import join_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+    from graphrag_storage import Storage
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+_Frame: TypeAlias = Any  # pandas types its frames in part
+_FILES = ("parquet", "csv")
+_DOCUMENT, _DOCUMENTS = "document_id", "document_ids"
+_NUMBER = "human_readable_id"
+NEEDED_COLUMNS: "Mapping[str, Sequence[str]]" = {
+    "entities": ("id", "title"),
+    "relationships": ("source", "target"),
+    "text_units": ("id", "text"),
+    "communities": ("id", "title", "level"),
+    "community_reports": ("community", "full_content"),
+}
+"""Table -> columns without which no search can read it."""
+
+
+class IndexTables:
+    """The tables of a built index in the form of graphrag 3; covariates there are with claims.
+
+    ``paths``: table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked
+    for. ``**frames``: tables that were read before.
+    """
+
+    def __init__(
+        self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
+    ) -> None:
+        self.paths = dict(paths or {})
+        given = {name: frame for name, frame in frames.items() if frame is not None}
+        self._given = given
+        self._frames: dict[str, pd.DataFrame] = {}
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return a copy of a table, as the released readers write into what they are given.
+
+        Raises IndexNotBuiltError if the index has no such table, or it can't be read.
+        """
+        if not self.has(name):
+            raise IndexNotBuiltError(f"the index has no {name} table, which this search needs")
+        if name not in self._frames:
+            self._frames[name] = self._read(name)
+        return self._frames[name].copy()
+
+    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
+        """Return columns of a table; None without the table or one of them.
+
+        Of a table that was not read before, and that has them as they are asked for, they are not
+        kept.
+        """
+        if name not in self._frames and name not in self._given and name in self.paths:
+            path = self.paths[name]
+            if (found := _guarded(path, lambda: _read_columns(path, columns))) is not None:
+                return found
+        if not self.has(name):
+            return None
+        frame: Any = self.table(name)
+        return frame[list(columns)] if set(columns) <= set(frame.columns) else None
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table."""
+        return name in self._given or name in self.paths
+
+    def _read(self, name: str) -> "pd.DataFrame":
+        from graphrag.data_model import dfs
+
+        if name in self._given:
+            frame: _Frame = self._given[name]
+        else:
+            path = self.paths[name]
+            frame = _guarded(path, lambda: _read_file(path))
+        frame = _COMPLETE.get(name, _complete)(_rename(name, frame), self)
+        try:
+            return getattr(dfs, f"{name}_typed")(frame)
+        except (KeyError, TypeError, ValueError) as error:
+            where = self.paths.get(name, name)
+            msg = f"{where} does not have the form of a table of {name.replace('_', ' ')} ({error})"
+            raise UnreadableTableError(msg) from error
+
+
+def _guarded(path: Path, read: Callable[[], Any]) -> Any:
+    import pyarrow
+
+    try:
+        return read()
+    except (OSError, ValueError, cast("Any", pyarrow).ArrowException) as error:
+        raise UnreadableTableError(describe_unreadable(path, error)) from error
+
+
+def _rename(name: str, frame: _Frame) -> _Frame:
+    older = {
+        old: new
+        for new, old in OLDER_COLUMNS.get(name, {}).items()
+        if old in frame and new not in frame
+    }
+    return frame.rename(columns=older) if older else frame.copy(deep=False)
+
+
+def _complete(frame: _Frame, tables: IndexTables) -> _Frame:
+    """Give each row that has no number its place in the table as one."""
+    import pandas as pd
+
+    rows = pd.Series(range(len(frame)), index=frame.index)
+    if _NUMBER not in frame:
+        return frame.assign(**{_NUMBER: rows})
+    numbers: Any = pd.to_numeric(frame[_NUMBER], errors="coerce")
+    return frame.assign(**{_NUMBER: numbers.fillna(rows).astype("int64")})
+
+
+def _complete_entities(frame: _Frame, tables: IndexTables) -> _Frame:
+    frame = _add_lists(_add(_complete(frame, tables), description=""), "text_unit_ids")
+    if "title" in frame:
+        frame = frame.assign(title=frame["title"].fillna(""))
+    if "degree" not in frame and (nodes := _nodes(tables)) is not None:
+        degrees: Any = dict(zip(nodes["title"], nodes["degree"], strict=True))
+        frame = frame.assign(degree=frame["title"].map(degrees).fillna(0).astype("int64"))
+    return frame
+
+
+def _complete_relationships(frame: _Frame, tables: IndexTables) -> _Frame:
+    frame = _add(_complete(frame, tables), description="", weight=1.0)
+    return _add_lists(frame, "text_unit_ids")
+
+
+def _complete_text_units(frame: _Frame, tables: IndexTables) -> _Frame:
+    frame = _complete(frame, tables)
+    if "text" in frame:
+        frame = frame.assign(text=frame["text"].fillna(""))
+    if "n_tokens" not in frame or frame["n_tokens"].isna().any():
+        from graphrag.query.tokens import default_encoding
+
+        encode = default_encoding().encode_ordinary
+        frame = frame.assign(n_tokens=[len(encode(text)) for text in frame["text"]])
+    if _DOCUMENT not in frame and _DOCUMENTS in frame:
+        firsts = [next(iter(ids), "") for ids in _to_lists(frame[_DOCUMENTS])]
+        frame = frame.assign(**{_DOCUMENT: firsts})
+    return frame
+
+
+def _complete_communities(frame: _Frame, tables: IndexTables) -> _Frame:
+    import pandas as pd
+
+    if "community" not in frame and "id" in frame:  # up to 0.5 that was the id
+        frame = frame.assign(community=frame["id"])
+    if _NUMBER not in frame and "community" in frame:
+        frame = frame.assign(**{_NUMBER: frame["community"]})
+    frame = _add(_complete(frame, tables), parent=-1, period="")
+    frame = _add_lists(frame, "children", "relationship_ids", "text_unit_ids")
+    nodes = _nodes(tables) if "entity_ids" not in frame else None
+    if nodes is not None:
+        members = _members(nodes, tables)
+        numbers: Any = pd.to_numeric(frame["community"], errors="coerce").fillna(-1).astype("int64")
+        frame = frame.assign(entity_ids=[members.get(number, []) for number in numbers])
+    frame = _add_lists(frame, "entity_ids")
+    if "size" not in frame or frame["size"].isna().any():
+        frame = frame.assign(size=frame["entity_ids"].map(len))
+    return frame
+
+
+def _complete_reports(frame: _Frame, tables: IndexTables) -> _Frame:
+    if _NUMBER not in frame and "community" in frame:
+        frame = frame.assign(**{_NUMBER: frame["community"]})
+    frame = _add(_complete(frame, tables), parent=-1, period="", size=0, rank=0.0, summary="")
+    return _add_lists(frame, "children", "findings")
+
+
+_COMPLETE: "dict[str, Callable[[_Frame, IndexTables], _Frame]]" = {
+    "entities": _complete_entities,
+    "relationships": _complete_relationships,
+    "text_units": _complete_text_units,
+    "communities": _complete_communities,
+    "community_reports": _complete_reports,
+}
+
+
+def _add(frame: _Frame, **values: object) -> _Frame:
+    """Put values where a column is missing, or has none."""
+    changes: dict[str, object] = {}
+    for name, value in values.items():
+        if name not in frame:
+            changes[name] = value
+        elif frame[name].isna().any():
+            changes[name] = frame[name].fillna(value)
+    return frame.assign(**changes) if changes else frame
+
+
+def _add_lists(frame: _Frame, *names: str) -> _Frame:
+    missing = [name for name in names if name not in frame]
+    return frame.assign(**{name: [[] for _ in range(len(frame))] for name in missing})
+
+
+def _nodes(tables: IndexTables) -> _Frame:
+    if NODES not in tables.paths:
+        return None
+    path = tables.paths[NODES]
+    columns = ("title", "community", "degree")
+    return _guarded(path, lambda: _read_columns(path, columns))
+
+
+def _members(nodes: _Frame, tables: IndexTables) -> dict[int, list[str]]:
+    """Return community -> ids of its entities, which the nodes name by title."""
+    import pandas as pd
+
+    entities: Any = tables.table("entities")
+    ids = dict(zip(entities["title"], entities["id"], strict=True))
+    numbers: Any = pd.to_numeric(nodes["community"], errors="coerce")
+    members: dict[int, list[str]] = {}
+    for number, title in zip(numbers, nodes["title"], strict=True):
+        if number == number and title in ids:  # none has NaN
+            members.setdefault(int(number), []).append(ids[title])
+    return members
+
+
+def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:
+    """Return columns row by row: texts, and of a column of ids tuples of them; of None nothing.
+
+    CSV files hold a list as text, which is read as the release reads it; a missing list is empty.
+    """
+    frame: Any = table
+    if frame is None:
+        return []
+    cells = (
+        _to_lists(frame[c]) if c.endswith("_ids") else map(str, frame[c].tolist()) for c in columns
+    )
+    return list(zip(*cells, strict=True))
+
+
+def _to_lists(column: Any) -> "Iterator[tuple[str, ...]]":
+    from graphrag.data_model.dfs import split_list_column
+
+    lists: Iterator[Any] = map(split_list_column, column.tolist())
+    return (tuple(map(str, ids)) if hasattr(ids, "__len__") else () for ids in lists)
+
+
+def check_tables(
+    tables: IndexTables, config: "GraphRagConfig", root: Path, methods: "Sequence[str]"
+) -> None:
+    """Look for the tables that search methods can't do without, and whether they can be read.
+
+    So can those of the graph and of the documents be, wherever they are, as measures look at them.
+    Raises IndexNotBuiltError if a table is missing, can't be read, lacks a column or has no rows;
+    the message names the methods that need it.
+    """
+    needed: dict[str, list[str]] = {}
+    for method in methods:
+        for name in tables_of(method):
+            needed.setdefault(name, []).append(method)
+    if missing := [name for name in needed if not tables.has(name)]:
+        others = list(dict.fromkeys(m for name in missing for m in needed[name]))
+        is_built = any(map(tables.has, SEARCHED_TABLES))
+        where = config.output_storage.base_dir
+        msg = describe_unbuilt(root, missing, where, methods=others if is_built else ())
+        raise IndexNotBuiltError(msg, f"{where} has no {name_tables(missing)}")
+    for name in dict.fromkeys((*needed, *filter(tables.has, VALIDATED_TABLES))):
+        fault = _find_fault(tables, name)
+        if fault is not None:
+            whose = f", which {join_names(needed[name])} can't do without" if name in needed else ""
+            raise UnreadableTableError(f"{fault}{whose}", fault)
+
+
+def _find_fault(tables: IndexTables, name: str) -> str | None:
+    """Return what no search can do with a table; raises UnreadableTableError if it can't be read.
+
+    Of a table that is no Parquet file nothing is said.
+    """
+    path = tables.paths.get(name)
+    if path is None or path.suffix != ".parquet":
+        return None
+    import pyarrow.parquet as pq
+
+    read: Any = cast("Any", pq).read_metadata
+    metadata = _guarded(path, lambda: read(path))
+    if not metadata.num_rows:
+        return f"{path} has no rows"
+    columns = set(metadata.schema.to_arrow_schema().names)
+    older = OLDER_COLUMNS.get(name, {})
+    lacking = [c for c in NEEDED_COLUMNS.get(name, ()) if not {c, older.get(c, c)} & columns]
+    return f"{path} has no column {', '.join(lacking)}" if lacking else None
+
+
+async def fingerprint_tables(config: "GraphRagConfig") -> str:
+    """Return the hash of the content of those of an index's tables that there are."""
+    storage = create_storage(config.output_storage)
+    # Titles of documents, where there are some, change what a search of the graph finds.
+    there = await _find_tables(config, storage, (*SEARCHED_TABLES, "documents", NODES))
+    digest = hashlib.blake2b(digest_size=16)
+    for name, key in there.items():
+        if isinstance(storage, FileStorage):
+            await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
+            continue
+        content = await storage.get(key, as_bytes=True) or b""
+        digest.update(f"{name}:{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+async def _find_tables(
+    config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
+) -> dict[str, str]:
+    """Return table -> key in the storage, of those that are there."""
+    kind = config.table_provider.type
+    if kind not in _FILES:
+        from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+        provider = create_table_provider(config.table_provider, storage=storage)
+        return {name: f"{name}.{kind}" for name in names if await provider.has(name)}
+    if isinstance(storage, FileStorage):
+        folder = storage.get_path("")
+        files = await asyncio.to_thread(find_table_files, folder, names, kind)
+        return {name: path.name for name, path in files.items()}
+    # What the release's providers ask; loading them loads pandas.
+    keys = {name: f"{name}.{kind}" for name in names}
+    return {name: key for name, key in keys.items() if await storage.has(key)}
+
+
+def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
+    """Hash a table piece by piece, as it may be larger than the memory."""
+    with path.open("rb") as file:
+        digest.update(f"{name}:{os.fstat(file.fileno()).st_size}:".encode())
+        hashlib.file_digest(file, lambda: digest)
+
+
+async def open_tables(
+    config: "GraphRagConfig",
+    names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates", "documents"),
+) -> IndexTables:
+    """Open those of the tables that there are: read later from files, at once from elsewhere."""
+    storage = create_storage(config.output_storage)
+    kind = config.table_provider.type
+    present = await _find_tables(config, storage, (*names, NODES))
+    if isinstance(storage, FileStorage) and kind in _FILES:
+        return IndexTables({name: storage.get_path(key) for name, key in present.items()})
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    from graphrag.data_model.data_reader import DataReader
+
+    reader = DataReader(create_table_provider(config.table_provider, storage=storage))
+    frames = {name: await getattr(reader, name)() for name in present if name != NODES}
+    return IndexTables(**frames)
+
+
+def _read_file(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    if path.suffix == ".csv":
+        return pd.read_csv(path, keep_default_na=False)
+    return pd.read_parquet(path)
+
+
+def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None":
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    chosen = list(columns)
+    if path.suffix == ".csv":
+        frame = pd.read_csv(path, usecols=set(chosen).__contains__, keep_default_na=False)
+        return frame if set(chosen) <= set(frame.columns) else None
+    schema: Any = cast("Any", pq).read_schema(path)
+    if not set(chosen) <= set(schema.names):
+        return None
+    frame = pd.read_parquet(path, columns=chosen)
+    return _add(frame, **dict.fromkeys({"text", "title"} & set(chosen), ""))

@@ -1,0 +1,210 @@
+"""The stored vectors of an index, by whatever name and of whatever length they were written."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphrag.config.embeddings import (
+    all_embeddings,
+    community_full_content_embedding,
+    entity_description_embedding,
+    text_unit_text_embedding,
+)
+from graphrag.config.older_settings import VECTOR_TABLES
+from graphrag.config.table_files import is_lfs_pointer
+from graphrag.query.unread import leave_client
+
+if TYPE_CHECKING:
+    from graphrag_vectors import IndexSchema, VectorStore
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+_Table: TypeAlias = Any  # lancedb types its tables in part
+EMBEDDED = {
+    entity_description_embedding: "entities",
+    text_unit_text_embedding: "text units",
+    community_full_content_embedding: "community reports",
+}
+"""Embedding -> what has such vectors, in words."""
+VECTORS_OF = {
+    "local": (entity_description_embedding,),
+    "drift": (entity_description_embedding, community_full_content_embedding),
+    **dict.fromkeys(("basic", "hybrid", "agentic"), (text_unit_text_embedding,)),
+}
+"""Search method -> embeddings without which it can't search."""
+_OF_0 = {entity_description_embedding: "entity_description_embeddings"}
+"""Embedding -> name of its table in graphrag 0.3 to 0.5."""
+_SUFFIX = ".lance"
+_PROBED = 64
+_COPY = "copy it from where the index was built"
+
+
+class VectorStoreError(ValueError):
+    """A project's vectors can't be looked at; one sentence of why and what to do."""
+
+
+class NoVectorsError(VectorStoreError):
+    """An index has no vectors of a kind, or they can't be read; the message says why."""
+
+
+class OtherLengthError(VectorStoreError):
+    """The embedding model gives vectors of another length than are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """A table of vectors, and its schema: name and length are those of the table."""
+
+    embedding: str
+    table: _Table
+    schema: "IndexSchema"
+
+
+def uses_lancedb(config: "GraphRagConfig") -> bool:
+    """Say whether a project's vectors are in LanceDB, which alone is looked at here."""
+    return str(config.vector_store.type) == "lancedb"
+
+
+def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
+    """Open the vectors of an embedding for searches, in whatever store the settings name.
+
+    Raises NoVectorsError if LanceDB has none that can be read.
+    """
+    from graphrag_vectors import create_vector_store
+
+    schema = config.vector_store.index_schema[embedding]
+    if uses_lancedb(config):
+        schema = find_vectors(config, embedding).schema
+    store = create_vector_store(config.vector_store, schema)
+    store.connect()
+    return store
+
+
+def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
+    """Return the table of LanceDB that holds the vectors of an embedding.
+
+    Raises NoVectorsError if there is none, it is empty, or it can't be read.
+    """
+    place = Path(str(config.vector_store.db_uri))
+    schema, whose = config.vector_store.index_schema[embedding], EMBEDDED[embedding]
+    if not place.is_dir():
+        raise NoVectorsError(f"the index has no vector store: there is no folder {place}")
+    _check_own_name(config, embedding)
+    name = _find_name(place, embedding, schema.index_name)
+    if name is None:
+        raise NoVectorsError(
+            f"the index has no vectors of its {whose}: {place} holds no table {schema.index_name}"
+        )
+    leave_client()
+    import lancedb
+
+    try:
+        table: _Table = lancedb.connect(str(place)).open_table(name)
+        field = table.schema.field(schema.vector_field)
+        length, rows = int(getattr(field.type, "list_size", -1)), int(table.count_rows())
+        if rows and length > 0:
+            _read_some(table, schema, rows, length)
+    except KeyError as error:
+        msg = f"the table {name} in {place} has no column {schema.vector_field}"
+        raise NoVectorsError(f"{msg}, so that the {whose} have no vectors") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        msg = f"the vectors of the {whose} can't be read: {describe_broken(place, name, error)}"
+        raise NoVectorsError(msg) from error
+    if not rows:
+        raise NoVectorsError(f"the table {name} in {place} is empty: the {whose} have no vectors")
+    if length < 1:
+        raise NoVectorsError(f"the vectors in the table {name} in {place} have no fixed length")
+    changes = {"index_name": name, "vector_size": length}
+    return StoredVectors(embedding, table, schema.model_copy(update=changes))
+
+
+def _check_own_name(config: "GraphRagConfig", embedding: str) -> None:
+    """Refuse a table that the settings name for several embeddings: each overwrote the other."""
+    schemas = config.vector_store.index_schema
+    name = schemas[embedding].index_name
+    others = [EMBEDDED[e] for e in EMBEDDED if e != embedding and schemas[e].index_name == name]
+    if others:
+        raise NoVectorsError(
+            f"the settings name one table, {name}, for the vectors of the {EMBEDDED[embedding]} "
+            f"and of the {' and the '.join(others)}, so that only the last written are there; give "
+            f"each an index_name of its own under vector_store.index_schema"
+        )
+
+
+def _read_some(table: _Table, schema: "IndexSchema", rows: int, length: int) -> None:
+    """Read vectors spread over a table, as a file that is missing is noticed only then."""
+    try:
+        offsets = sorted({rows * at // _PROBED for at in range(_PROBED)})
+        table.take_offsets(offsets).select([schema.vector_field]).to_arrow()
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ):  # graphrag 0.3 to 1 wrote files that are searched alone
+        query = table.search([0.0] * length, vector_column_name=schema.vector_field)
+        query.bypass_vector_index().limit(1).to_arrow()
+
+
+def check_length(vector: "Sequence[float]", store: "VectorStore", model: str) -> None:
+    """Compare the vector of a question with those that are stored.
+
+    Raises OtherLengthError if they differ in length: another model made the stored ones.
+    """
+    if len(vector) != store.vector_size:
+        raise OtherLengthError(
+            f"{model} gives a question a vector of {len(vector):,} numbers, and the stored ones "
+            f"have {store.vector_size:,}; name the model that made them in embedding_models, or "
+            "the length in its call_args as dimensions"
+        )
+
+
+def _find_name(place: Path, embedding: str, configured: str) -> str | None:
+    """Return the name of an embedding's table: as configured, else as some version named it."""
+    there = sorted(p.name.removesuffix(_SUFFIX) for p in place.glob(f"*{_SUFFIX}"))
+    ending = VECTOR_TABLES[embedding]
+    names = (configured, embedding, f"default-{ending}", _OF_0.get(embedding))
+    others = [name for name in there if name.endswith(f"-{ending}")]
+    chosen = next((name for name in names if name in there), None)
+    return others[0] if chosen is None and len(others) == 1 else chosen
+
+
+def describe_broken(place: Path, name: str, error: Exception) -> str:
+    """Say why a table of vectors can't be read, and what to do."""
+    folder = place / f"{name}{_SUFFIX}"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    if any(map(is_lfs_pointer, files)):
+        return f"{folder} holds pointers of Git LFS; fetch the files with: git lfs pull"
+    if not any(path.suffix == ".manifest" for path in files):
+        return (
+            f"{folder / '_versions'} is missing (a line *.manifest in a .gitignore leaves it out); "
+            f"{_COPY}"
+        )
+    cause = " ".join(str(error).split())
+    if "not found" in cause.casefold():
+        data = folder / "data"
+        return f"a file of {data} is missing (a .gitignore may leave it out); {_COPY}"
+    return f"{folder}: {cause[:200]}"
+
+
+def open_vector_tables(config: "GraphRagConfig") -> Iterator[StoredVectors]:
+    """Open the tables of vectors that there are and that can be read.
+
+    Raises VectorStoreError if the store is not LanceDB, or there is none.
+    """
+    store = config.vector_store
+    if not uses_lancedb(config):
+        raise VectorStoreError(
+            f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
+            "keep indexes of their own"
+        )
+    place = Path(str(store.db_uri))
+    if not place.is_dir():
+        msg = f"there is no vector store at {place}; build the project's index first"
+        raise VectorStoreError(msg)
+    for name in sorted(all_embeddings):
+        if name in store.index_schema:
+            try:
+                yield find_vectors(config, name)
+            except NoVectorsError:
+                continue
