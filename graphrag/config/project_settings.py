@@ -96,8 +96,8 @@ class ProjectConfig(GraphRagConfig):
 def _find_model(section: str, models: Mapping[str, "ModelConfig"], name: str) -> "ModelConfig":
     if name in models:
         return models[name]
-    of_2 = "it is empty. graphrag 2 had models in its place; see what graphrag init writes"
-    holds = f"it holds {', '.join(models)}" if models else of_2
+    empty = "it is empty; see what graphrag init writes"
+    holds = f"it holds {', '.join(models)}" if models else empty
     raise SettingsError(f"{section} holds no {name}, which other settings name: {holds}.")
 
 

@@ -136,8 +136,15 @@ def _complete(frame: _Frame, tables: IndexTables) -> _Frame:
     rows = pd.Series(range(len(frame)), index=frame.index)
     if _NUMBER not in frame:
         return frame.assign(**{_NUMBER: rows})
-    numbers: Any = pd.to_numeric(frame[_NUMBER], errors="coerce")
-    return frame.assign(**{_NUMBER: numbers.fillna(rows).astype("int64")})
+    return frame.assign(**{_NUMBER: _to_numbers(frame[_NUMBER]).fillna(rows).astype("int64")})
+
+
+def _to_numbers(column: Any) -> Any:
+    """Return a column of numbers, which may be written as texts; NaN for what is none."""
+    import pandas as pd
+
+    to_numeric: Any = pd.to_numeric
+    return to_numeric(column, errors="coerce")
 
 
 def _complete_entities(frame: _Frame, tables: IndexTables) -> _Frame:
@@ -171,8 +178,6 @@ def _complete_text_units(frame: _Frame, tables: IndexTables) -> _Frame:
 
 
 def _complete_communities(frame: _Frame, tables: IndexTables) -> _Frame:
-    import pandas as pd
-
     if "community" not in frame and "id" in frame:  # up to 0.5 that was the id
         frame = frame.assign(community=frame["id"])
     if _NUMBER not in frame and "community" in frame:
@@ -182,7 +187,7 @@ def _complete_communities(frame: _Frame, tables: IndexTables) -> _Frame:
     nodes = _nodes(tables) if "entity_ids" not in frame else None
     if nodes is not None:
         members = _members(nodes, tables)
-        numbers: Any = pd.to_numeric(frame["community"], errors="coerce").fillna(-1).astype("int64")
+        numbers = _to_numbers(frame["community"]).fillna(-1).astype("int64")
         frame = frame.assign(entity_ids=[members.get(number, []) for number in numbers])
     frame = _add_lists(frame, "entity_ids")
     if "size" not in frame or frame["size"].isna().any():
@@ -232,11 +237,9 @@ def _nodes(tables: IndexTables) -> _Frame:
 
 def _members(nodes: _Frame, tables: IndexTables) -> dict[int, list[str]]:
     """Return community -> ids of its entities, which the nodes name by title."""
-    import pandas as pd
-
     entities: Any = tables.table("entities")
     ids = dict(zip(entities["title"], entities["id"], strict=True))
-    numbers: Any = pd.to_numeric(nodes["community"], errors="coerce")
+    numbers = _to_numbers(nodes["community"])
     members: dict[int, list[str]] = {}
     for number, title in zip(numbers, nodes["title"], strict=True):
         if number == number and title in ids:  # none has NaN

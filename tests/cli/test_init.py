@@ -7,7 +7,7 @@ import shutil
 import pytest
 import yaml
 from support.clock_evaluation import TEXT, flat, in_process
-from support.projects import OFFLINE_SETTINGS, build_project
+from support.projects import OFFLINE_SETTINGS, build_project, server_settings
 
 from graphrag.eval.runner.index_building import build_index
 
@@ -91,7 +91,8 @@ def test_a_project_that_can_not_be_made_is_refused(texts, tmp_path):
     refused = init(tmp_path / "mine", "--offline", "--input", texts)
     assert "can't be written" in flat(refused.output)
     (tmp_path / "mine" / "input").unlink()
-    (tmp_path / "mine" / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    others = server_settings("http://127.0.0.1:9/v1")
+    (tmp_path / "mine" / "settings.yaml").write_text(others, encoding="utf-8")
     refused = init(tmp_path / "mine", "--offline")
     assert "names its own models; leave --offline out" in flat(refused.output)
     (empty := tmp_path / "empty").mkdir()
@@ -107,7 +108,9 @@ def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     assert made.exit_code == 0
     assert flat(made.output).endswith(f"then: graphrag eval --root {root}")
     assert config_of(root)["methods"] == ["tog", "ppr", "bm25"]
-    assert "Warning: local and basic are left out. Index clock: " in flat(made.output)
+    assert "Warning: local and basic are left out: the index has no vector store: " in flat(
+        made.output
+    )
     assert "Warning" not in init(root).output  # as the configuration that is there is kept
     made = init(tmp_path / "waiting", "--offline")
     assert made.exit_code == 0, made.output
@@ -174,7 +177,7 @@ def test_the_budget_goes_by_the_rows_of_a_table(tmp_path):
     """Before the index is built by its file, then by its longest text unit, too."""
     longer = OFFLINE_SETTINGS.replace("size: 60, overlap: 10", "size: 1200, overlap: 100")
     root, table = tmp_path / "clock", "input: {type: csv, text_column: text}\n"
-    for settings, n_rows, budget in ((OFFLINE_SETTINGS, 320, 2000), (longer, 32, 1600)):
+    for settings, n_rows, budget in ((OFFLINE_SETTINGS, 320, 2000), (longer, 32, 800)):
         (root / "input").mkdir(parents=True, exist_ok=True)
         (root / "settings.yaml").write_text(settings + table, encoding="utf-8")
         rows = [f'"{TEXT[:94]:94}{n:4}"\n' for n in range(n_rows)]

@@ -94,16 +94,15 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, pro
 @pytest.mark.parametrize(
     ("models", "says"),
     [
-        ("", "it is empty. graphrag 2 had models in its place; see "),
+        ("llms", "it is empty; see what graphrag init writes"),
         ("completion_models", "it holds answering."),
     ],
 )
 def test_settings_without_the_model_that_a_search_names_are_wrong_usage(
     models, says, tmp_path, project
 ):
-    """Those of graphrag 2 hold ``models`` and so none that a search of graphrag 3 finds."""
     model = "{type: offline, model_provider: offline, model: rules}"
-    (tmp_path / "settings.yaml").write_text(f"{models or 'models'}:\n  answering: {model}\n")
+    (tmp_path / "settings.yaml").write_text(f"{models}:\n  answering: {model}\n")
     shutil.copytree(project / "output", tmp_path / "output")
     names = "completion_models holds no default_completion_model, which other settings name: "
     for method in ("tog", "bm25"):
