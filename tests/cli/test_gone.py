@@ -50,6 +50,14 @@ def test_the_help_names_nothing_that_is_gone():
             assert of not in ([], command) or f" {word} " not in shown, (command, name)
 
 
+@pytest.mark.parametrize("width", ["80", "100"])
+def test_the_help_fits_a_screen_of_40_lines(width):
+    shown = in_process("--help", COLUMNS=width).stdout
+    assert "--resume" in shown
+    assert "compare" in shown
+    assert len(shown.splitlines()) <= 40
+
+
 def test_a_round_of_a_watch_is_a_run_like_others_but_is_not_gone_on_with(make_evaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
     evaluation.done("--limit", "3", "-q")

@@ -35,7 +35,8 @@ Verbose = Annotated[bool, option("Show tracebacks, write a debug log.", "--verbo
 MaxCost = Annotated[float | None, option("Stop before the cost passes US$ N.", min=0)]
 Resume = Annotated[bool, option("Continue the last unfinished run.", "--resume")]
 RetryErrors = Annotated[bool, option("Resume, and retry what failed.", "--retry-errors")]
-# Told in docs/scale.md.
+# --help leaves these out to fit a screen: docs/files.md and docs/scale.md tell of them.
+Otel = Annotated[bool, option("Send spans to an OTLP collector.", "--otel", hidden=True)]
 Workers = Annotated[
     int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
 ]
@@ -194,7 +195,7 @@ class RunFlags:
     skip_judge: Annotated[
         bool, option("Collect responses now, judge them later.", "--skip-judge")
     ] = False
-    otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
+    otel: Otel = False
     workers: Workers = None
     address: Address = None
 
