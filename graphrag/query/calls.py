@@ -147,7 +147,15 @@ def read_failure(error: BaseException) -> FailedCall:
     """Return what an error says of the call that failed with it."""
     is_full = isinstance(error, CutOffReplyError) and error.context_is_full
     is_full = is_full or _NO_ROOM in _kinds(error)
-    return FailedCall(describe_error(error), is_full, is_refusal(error))
+    kind = type(error).__name__ if is_bad_request(error) else ""
+    return FailedCall(describe_error(error), is_full, is_refusal(error), kind)
+
+
+def is_bad_request(error: BaseException) -> bool:
+    """Say whether a service refuses a request as it is; not one whose content it filters."""
+    status = getattr(error, "status_code", None)
+    is_refused = isinstance(status, int) and 400 <= status < 500 and not is_transient(error)
+    return is_refused and not _kinds(error) & {_NO_ROOM, "ContentPolicyViolationError"}
 
 
 def name_remedy(failed: FailedCall, budget: str) -> str:
@@ -331,6 +339,8 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     to_check = _TO_CHECK.get(status)
     if isinstance(error, GarbledReplyError) and error.is_page:
         to_check = "api_base"
+    elif to_check is None and is_bad_request(error):
+        to_check = "call_args"
     lost = any(sign in str(error) for sign in ("Connection error.", "Cannot connect to host"))
     lost = lost and not _kinds(error) & {"APITimeoutError", "Timeout"}
     if _is_wrong_provider(error):

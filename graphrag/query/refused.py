@@ -110,7 +110,7 @@ class RefusedParameters:
         self._answered.add(_kind_of(request, left_out))
         if left_out - self.left_out:
             self.left_out |= left_out
-            _log.warning("%s", describe_left_out(self.service, self.left_out))
+            _log.warning("%s", describe_refused(self.service, self.left_out))
 
 
 def _kind_of(request: Mapping[str, object], left_out: frozenset[str]) -> frozenset[str]:
@@ -138,7 +138,7 @@ def _is_named(name: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def describe_left_out(service: str, left_out: Iterable[str]) -> str:
+def describe_refused(service: str, left_out: Iterable[str]) -> str:
     """Return a sentence on the parameters that a model refused, and what its requests do instead.
 
     ``service`` names the model.

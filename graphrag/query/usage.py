@@ -36,11 +36,13 @@ class FailedCall:
     """Why a call failed for good, in one sentence.
 
     ``context_is_full``: its model's context had no room; ``refused``: so would any further one be.
+    ``refusal`` is the kind of the error if the service refuses this request for good, else "".
     """
 
     cause: str
     context_is_full: bool = False
     refused: bool = False
+    refusal: str = ""
 
 
 _LeftOut = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)]
@@ -128,6 +130,8 @@ class Usage(StoredFigures):
       are known.
     - ``cost_usd_at_most``: where cost_usd is None only because it is not known what cached tokens
       cost: what it is at most, as if they had not been cached. None otherwise.
+    - ``left_out``: parameters that a model refused, so that requests went without them, sorted; not
+      written where there are none.
     """
 
     llm_calls: Count = 0
@@ -150,6 +154,7 @@ class Usage(StoredFigures):
     embedding_models: tuple[str, ...] | None = None
     calls_reporting_cached_tokens: Count | None = 0
     cost_usd_at_most: Dollars | None = None
+    left_out: _LeftOut = ()
 
     @property
     def spent_usd(self) -> float:
@@ -187,6 +192,7 @@ def _usage_of(attempt: CallAttempt) -> Usage:
         completion_models=(),
         embedding_models=(),
         cost_usd_at_most=attempt.most_usd if cost is None else None,
+        left_out=attempt.left_out if attempt.error is None else (),
     )
     if attempt.kind == "embedding":
         embedded = {"embedding_calls": 1, "embedding_tokens": attempt.prompt_tokens}
@@ -233,6 +239,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
             u.calls_reporting_cached_tokens for u in all_usages
         ),
         cost_usd_at_most=at_most if cost_usd is None else None,
+        left_out=tuple(sorted({name for u in all_usages for name in u.left_out})),
     )
 
 

@@ -20,7 +20,7 @@ from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.progress import BarProgress, LineProgress
-from graphrag.eval.report.run import describe_failures, list_run
+from graphrag.eval.report.run import describe_failures, find_hopeless, list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -89,6 +89,10 @@ class Supervisor:
             self.note(f"Ask again what failed with: {again('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
+        hopeless = find_hopeless(report.results)
+        if self.console.quiet:  # or nothing would say why the run ends so
+            for method, cause in hopeless.items():
+                say(f"Every search of {method} failed, e.g. {cause}", stderr=True)
         if details.skip_judge and is_stored:
             self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
         if not asks_judge(config, description.samples) and is_stored:
@@ -97,7 +101,7 @@ class Supervisor:
             self.note(f"Judge these responses with: {line}")
         verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
         unscored = any(v.failure is not None for v in verdicts)
-        if unscored or any(judgement.failed for _, judgement in outcome.judged):
+        if hopeless or unscored or any(judgement.failed for _, judgement in outcome.judged):
             return INCOMPLETE
         if details.skip_judge:
             return DONE

@@ -224,7 +224,7 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, CutOffReplyError):
         return Failure("judge", "cut_off", message, error.of_setup)
     kind = "refused" if is_refusal(error) else "error"
-    return Failure("judge", kind, message, of_setup=failed.context_is_full)
+    return Failure("judge", kind, message, failed.context_is_full or bool(failed.refusal))
 
 
 def _way_to_ask(model: Any) -> Literal["completion_async", "achat_stream"]:

@@ -24,6 +24,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.query.model_facts import is_offline
+from graphrag.query.refused import describe_refused
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 _MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all
 _MOST_DOUBTS = 5  # rows that are named; the files have all
-_BRIEF = "doubts answer score scores taken gold costs room failed abstentions oddities notes"
+_BRIEF = (
+    "doubts answer score left_out scores taken gold costs room failed abstentions oddities notes"
+)
 _FULL = (
-    "doubts answer score how gold metrics spent documents kinds together "
+    "doubts answer score left_out how gold metrics spent documents kinds together "
     "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
     "firsts measures scores loss criteria index_cost index_notes notes"
 )
@@ -86,6 +89,7 @@ def make_sections(
         "doubts": _lines(describe_doubts(results)),
         "answer": [Line(f"All that follows: {label}.", "bold")] if label else [],
         "score": [run_tables.score_table(results, analysis)],
+        "left_out": _lines(describe_left_out(results)),
         "gold": [Line(line, is_command=True) for line in describe_gold(results)],
         "metrics": [run_tables.metrics_table(results.metrics, analysis)],
         "spent": [spent],
@@ -352,6 +356,26 @@ def describe_failures(results: "EvaluationResults") -> Iterator[str]:
                 f"{method}: verdicts on {n:,} of {counted(n_answered, 'response')} are "
                 f"unscored and left out, {counts}, e.g. {cause.message}"
             )
+
+
+def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
+    """Return each method of which every search failed, and why the first did."""
+    failures = {method: [r.failure for r in searches] for method, searches in _by_method(results)}
+    return {
+        method: first.message
+        for method, found in failures.items()
+        if found and None not in found and (first := found[0]) is not None
+    }
+
+
+def describe_left_out(results: "EvaluationResults") -> Iterator[str]:
+    """Yield a line on the parameters that models refused, of the judge and of each method."""
+    asked = [("the judge", [r.judge_usage for r in results.results])]
+    asked += [(method, [r.usage for r in searches]) for method, searches in _by_method(results)]
+    for who, usages in asked:
+        names = {name for usage in usages if usage is not None for name in usage.left_out}
+        if names:
+            yield f"{describe_refused(f'The model of {who}', names)}."
 
 
 def describe_abstentions(results: "EvaluationResults") -> Iterator[str]:

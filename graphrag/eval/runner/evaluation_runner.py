@@ -382,7 +382,8 @@ def _failure_of(error: SearchError, log: CallLog) -> Failure:
     n_cut = 0 if log.bound is None else log.usage().cut_replies
     if log.bound is not None and n_cut:
         message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
-    return Failure("search", "error", message, n_cut > 0 or error.context_is_full)
+    of_setup = n_cut > 0 or error.context_is_full or any(f.refusal for f in log.failures)
+    return Failure("search", "error", message, of_setup)
 
 
 def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:

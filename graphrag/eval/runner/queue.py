@@ -233,6 +233,7 @@ class Work:
         self._spending = Spending(max_cost_usd, session.spent_usd, session.spent_tokens)
         self._tally = self._tally_of(0, len(units))
         self._failed_in_a_row = 0
+        self._refusals: dict[str, list[str]] = {}
         self._was_refused = False
         self._not_afforded: str | None = None
 
@@ -318,6 +319,7 @@ class Work:
                 with self._open_log(scope, *judge_limits(self._config)) as log:
                     judgement = await task.judge(log)
                 self.session.keep_judgement(judgement, log.counted)
+                self._note_refusals(f"the judge ({task.kind})", log, _was_answered(log))
                 n_done += 1
                 self.watch(self._tally_of(n_done, len(tasks)), units[task.subject])
 
@@ -380,6 +382,7 @@ class Work:
                 with self._open_log(scope, *judge_limits(self._config)) as log:
                     verdicts = await executor.judge_unit(unit, response, metrics, log)
                 self.session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
+                self._note_refusals("the judge", log, _was_answered(log))
             self._count(unit)
 
     async def _search(self, executor: Executor, unit: Unit) -> StoredResponse:
@@ -390,6 +393,7 @@ class Work:
             self._spending.spent_usd += response.usage.spent_usd
             self._spending.spent_tokens += response.usage.tokens
         self.session.keep_response(response, log.counted)
+        self._note_refusals(unit.method, log, response.failure is None)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
         # A run that is kept nowhere can't go on later.
         is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self.session.store.is_kept
@@ -397,6 +401,24 @@ class Work:
             why = f"the last {self._failed_in_a_row} searches all failed, the latest because: "
             self.stop(RunStoppedError(f"{why}{response.failure.message}"))
         return response
+
+    def _note_refusals(self, who: str, log: CallLog, succeeded: bool) -> None:
+        """Count the refusals of one asker in a row.
+
+        Raises RunStoppedError at the tenth of one kind: every further request would be refused.
+        """
+        if succeeded or not self.session.store.is_kept:  # what is kept nowhere can't go on later
+            self._refusals.pop(who, None)
+            return
+        for refusal in (failure.refusal for failure in log.failures if failure.refusal):
+            before = self._refusals.get(who, [])
+            self._refusals[who] = [*(kind for kind in before if kind == refusal), refusal]
+        n_in_a_row = len(self._refusals.get(who, []))
+        if n_in_a_row >= _HOPELESS_AFTER and log.failures:
+            raise RunStoppedError(
+                f"the service refused the last {n_in_a_row} requests of {who} in the same way and "
+                f"answered none: {log.failures[-1].cause}"
+            )
 
     @contextmanager
     def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
@@ -420,6 +442,10 @@ class Work:
             unscored=before.unscored + standing.n_unscored,
         )
         self.watch(self._tally, unit)
+
+
+def _was_answered(log: CallLog) -> bool:
+    return any(a.kind == "completion" and a.error is None for a in log.attempts)
 
 
 def _result_of(
