@@ -75,15 +75,17 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
 def saying_gone_keys(quiet: bool = False) -> Generator[None]:
     """Print the warning of each key that a configuration sets and no version reads any more."""
     notes, show = open_console(stderr=True, quiet=quiet), warnings.showwarning
+    said = set[str]()  # a command may read its configuration twice, and "once" forgets at a filter
 
     def say_gone(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, GoneKeyWarning):
-            notes.print(f"Warning: {message}", style="yellow", soft_wrap=True)
-        else:
+        if not issubclass(category, GoneKeyWarning):
             show(message, category, *where, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            notes.print(f"Warning: {message}", style="yellow", soft_wrap=True)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("once", GoneKeyWarning)  # a command may read its configuration twice
+        warnings.simplefilter("always", GoneKeyWarning)
         warnings.showwarning = say_gone
         yield
 
