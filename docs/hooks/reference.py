@@ -88,7 +88,9 @@ def _keys(properties: dict[str, Any]) -> str:
 def _type(value: dict[str, Any]) -> str:
     if "$ref" in value:
         return "section"
-    kinds = dict.fromkeys(_type(each) for each in value.get("anyOf", [])) or [value.get("type")]
+    kinds = dict.fromkeys(_type(each) for each in value.get("anyOf", [])) or [
+        value.get("type", value.get("const", ""))
+    ]
     low = value.get("minimum", value.get("exclusiveMinimum"))
     high = value.get("maximum", value.get("exclusiveMaximum"))
     bounds = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
