@@ -18,7 +18,7 @@ from graphrag.query.index_header import (
     read_header,
 )
 from graphrag.query.index_tables import IndexTables, check_tables, open_tables
-from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, tables_of
+from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, FailedCall, measure_calls
@@ -193,6 +193,7 @@ class _Shared:
             config=header.section(method),
             response_type=header.options.response_type,
             meaning=self._meaning(header.config, models.get("embedding"), opened),
+            note=_explain_words_alone(header, method) if opened.has_texts else "",
         )
 
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
@@ -218,18 +219,13 @@ class _Shared:
             return ranked.RankedTexts(units, self._words, size)
 
         texts = await self._make_once(("texts", size), read_texts)
-        ranking = texts.by_words
+        ranking, note = texts.by_words, _explain_words_alone(header, method)
         embedding = models.get("embedding")
-        if embedding is not None and not is_hashed(model_name(embedding)):
+        if embedding is not None and not note:
             vectors = open_text_vectors(header.config)
             ranking = texts.by_words_and(vectors, open_embedding(embedding))
-            # Where there is no graph, nothing is kept beside the index.
-            opened = await self.graph() if all(map(self._tables.has, tables_of("ppr"))) else None
-            meaning = self._meaning(header.config, embedding, opened) if opened else None
-            if meaning is not None and await meaning.is_noise():
-                ranking = texts.by_words
         search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
-        return search(answering, ranking)
+        return search(answering, ranking, note)
 
     def _meaning(
         self, config: "GraphRagConfig", model: "ModelConfig | None", opened: "OpenedGraph"
@@ -240,8 +236,7 @@ class _Shared:
         from graphrag.query.meaning import TextMeaning
 
         return self._made.setdefault(
-            ("meaning", repr(model)),
-            TextMeaning(config, model, opened.text_units.spread, opened.folder),
+            ("meaning", repr(model)), TextMeaning(config, model, opened.has_texts)
         )
 
     @cached_property
@@ -249,6 +244,16 @@ class _Shared:
         from graphrag.text.ranking import WordIndexes
 
         return WordIndexes()
+
+
+def _explain_words_alone(header: IndexHeader, method: str) -> str:
+    """Explain why words alone rank a method's texts; "" if vectors do, too, or none are wanted."""
+    from graphrag.query.meaning import HASHED
+
+    name = getattr(header.section(method), "embedding_model_id", None)
+    model = header.config.embedding_models.get(name or "")
+    is_left = model is not None and is_hashed(model_name(model))
+    return HASHED if is_left and method != "bm25" else ""
 
 
 def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "OpenedGraph":

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
@@ -180,16 +180,21 @@ class _FixedStore:
 
 
 class RankedSearch:
-    """One ranking, and an answer from the first text units of it."""
+    """One ranking, and an answer from the first text units of it.
 
-    def __init__(self, answering: Answering, ranking: Ranking) -> None:
+    ``note``: what the ranking had to do without, and why, or "".
+    """
+
+    def __init__(self, answering: Answering, ranking: Ranking, note: str = "") -> None:
         self._answering = answering
         self._ranking = ranking
+        self._note = note
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
         ranked = await self._ranking(question, self._answering.k)
-        return await self._answering.answer(ranked, question, on_text)
+        outcome = await self._answering.answer(ranked, question, on_text)
+        return replace(outcome, note=self._note)
 
 
 class NextSearch(ReplyForm):
@@ -237,7 +242,7 @@ class AgenticSearch(RankedSearch):
         passages = _merge(_merge(kept, ranked), first)
         outcome = await self._answering.answer(passages, question, on_text)
         outcome.context_data["searches"] = pd.DataFrame([asdict(search) for search in rounds])
-        return outcome
+        return replace(outcome, note=self._note)
 
     async def _ask_for_next(self, question: str, text: str, rounds: list[_Round]) -> str:
         """Return what to search for next; "" when nothing is, or the model can't be understood."""

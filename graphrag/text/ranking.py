@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from itertools import count
-from math import inf
+from math import hypot, inf
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from graphrag.text.terms import split_terms
 from graphrag.text.words import STOP_WORDS, stem
 
 _BATCH = 256
-_NEAR_PART = 0.4
+_WORDS_WEIGHT = 4.0
 
 Item = TypeVar("Item", int, str)
 
@@ -46,24 +46,29 @@ class WordIndex:
             # It adds what it is given room for to the words it is given.
             collection = (documents, dict(self._numbers))
             self._bm25.index(collection, create_empty_token=False, show_progress=False)
+            self._containing = np.diff(self._bm25.scores["indptr"])
 
     def best(self, question: str, k: int | None = None) -> list[tuple[int, float]]:
         """Return :func:`best_of` the scores of the texts."""
         return best_of(self.scores(question), k)
 
-    def scores(self, question: str) -> npt.NDArray[np.float32]:
-        """Return the score >= 0 of each text, 0 where no word is shared.
+    def scores(self, question: str) -> npt.NDArray[np.float64]:
+        """Return the part of the question's words that each text has, 0 where none is shared.
 
-        A word that is repeated in the question counts once; English function words count only
-        where there are no others.
+        It is BM25's score, divided by the sum of the idf of all words of the question, also of
+        those that no text has: 1 is more than any text reaches. A word that is repeated in the
+        question counts once; English function words count only where there are no others.
         """
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms
         words = dict.fromkeys(map(stem, telling))
         numbers = [self._numbers[word] for word in words if word in self._numbers]
         if not numbers:
-            return np.zeros(self._n, np.float32)
-        return np.asarray(self._bm25.get_scores(numbers))
+            return np.zeros(self._n)
+        n_texts = np.zeros(len(words))
+        n_texts[: len(numbers)] = self._containing[numbers]
+        reachable = np.log1p((self._n - n_texts + 0.5) / (n_texts + 0.5)).sum()
+        return np.asarray(self._bm25.get_scores(numbers), np.float64) / reachable
 
 
 def best_of(
@@ -113,25 +118,26 @@ class WordIndexes:
 def fuse_scores(
     words: Mapping[Item, float], near: Mapping[Item, float], n: int
 ) -> list[tuple[Item, float]]:
-    """Fuse what words (0.6) and vectors (0.4) say of ``n`` items into scores in [0, 1].
+    """Fuse what words and vectors say of ``n`` items: sqrt((4 words)^2 + nearness^2).
 
-    ``words`` are scores > 0 of the items that share a word with the question, ``near`` how near
-    items are to it, the higher the nearer: of all or of those that are nearest. A score by words
-    counts by its part of the best one. Nearness counts from its median over all items on, or from
-    the least that is known if that is more, up to the greatest. So both keep how sure they are.
-    Every item is returned once, best first; of equal scores the nearer one, then the one that words
-    rank first, then the smaller one.
+    ``words`` are scores > 0 of :class:`WordIndex`, of the items that share a word with the
+    question, ``near`` how near items are to it, the higher the nearer: of all or of those that are
+    nearest. Nearness counts from its median over all items on, or from the least that is known if
+    that is more, up to the greatest, as 0 to 1. So an item that reaches a quarter of what the words
+    could reach counts as much as the nearest, and one that either is sure of comes before one of
+    which both say a little. Every item is returned once, best first; of equal scores the nearer
+    one, then the one that words rank first, then the smaller one.
     """
-    best = max(words.values(), default=1.0)
-    total = {item: (1 - _NEAR_PART) * score / best for item, score in words.items()}
+    parts: dict[Item, float] = {}
     if near:
         ordered = sorted(near.values(), reverse=True)
         least, most = ordered[min(n // 2, len(ordered) - 1)], ordered[0]
-        for item, score in near.items():
-            part = (score - least) / (most - least) if score > least else 0.0
-            total[item] = total.get(item, 0.0) + _NEAR_PART * part
-    # Sums that differ only by the order of their terms are equal.
-    scored = [(item, round(score, 9)) for item, score in total.items()]
+        parts = {i: (s - least) / (most - least) if s > least else 0.0 for i, s in near.items()}
+    # Scores that differ only by the order of their terms are equal.
+    scored = [
+        (item, round(hypot(_WORDS_WEIGHT * words.get(item, 0.0), parts.get(item, 0.0)), 9))
+        for item in {**words, **parts}
+    ]
 
     def rank(entry: tuple[Item, float]) -> tuple[float, float, float, Item]:
         item, score = entry

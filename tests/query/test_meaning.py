@@ -1,53 +1,23 @@
 """tog and ppr find texts by words and by meaning, and say so where words led alone."""
 
 import shutil
-from pathlib import Path
 
 import lancedb
-import numpy as np
 import pyarrow as pa
 import pytest
 from support.lighthouse import QUESTION
 from support.openai_server import Fault
 
 from graphrag.api.search import tog_search
-from graphrag.offline.vectors import average_words, hash_text
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import read_header
-from graphrag.query.meaning import WORDS_ALONE, describe_noise
-
-ARTICLES = Path(__file__).parents[2] / "examples" / "archipelago" / "input"
+from graphrag.query.meaning import HASHED, WORDS_ALONE
+from graphrag.query.methods import GRAPH_METHODS, RANKED
 
 
 def note_of(found) -> str:
     assert found.context_data["exploration"]["note"][0] == found.note
     return found.note
-
-
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
-    """Paragraphs of the archipelago."""
-    articles = (path.read_text(encoding="utf-8") for path in sorted(ARTICLES.glob("*.txt")))
-    return [part for text in articles for part in text.split("\n\n") if len(part) > 200]
-
-
-def test_learned_vectors_tell_more_than_words(texts):
-    vectors = np.array(average_words(texts, 256), np.float32)
-    assert len(texts) >= 100
-    assert describe_noise(texts, vectors) == ""
-    assert describe_noise(texts[:2], vectors[:2]) == "", "of so few nothing is said"
-
-
-def test_vectors_that_belong_to_other_texts_are_noticed(texts):
-    vectors = np.array(average_words(texts, 256), np.float32)
-    others = np.random.default_rng(3).permutation(len(texts))
-    assert "belonged to other texts" in describe_noise(texts, vectors[others])
-    assert "belonged to other texts" in describe_noise(texts[:40], vectors[40:80])
-
-
-def test_hashed_n_grams_are_noticed_whatever_the_model_is_called(texts):
-    vectors = np.array([hash_text(text, 384) for text in texts], np.float32)
-    assert "no more about them than their words" in describe_noise(texts, vectors)
 
 
 @pytest.mark.parametrize("method", ["tog", "ppr"])
@@ -76,6 +46,18 @@ async def test_words_lead_alone_where_the_question_can_t_be_embedded(make_projec
         assert WORDS_ALONE in note_of(found)
         assert "could not be embedded" in note_of(found)
     assert caplog.text.count(WORDS_ALONE) == 1
+
+
+@pytest.mark.parametrize("method", [*GRAPH_METHODS, *RANKED])
+async def test_a_search_that_leaves_hashed_n_grams_unused_says_so(method, project):
+    """bm25 asks for no vectors, and a search told to use none has nothing to explain."""
+    index = await GraphIndex.open(project)
+    found = await index.search(method, QUESTION)
+    assert found.note == ("" if method == "bm25" else HASHED)
+    if method in GRAPH_METHODS:
+        assert note_of(found) == HASHED
+        told = index.under(index.header.changed(method, {"embedding_model_id": None}))
+        assert (await told.search(method, QUESTION)).note == ""
 
 
 async def test_words_lead_alone_where_there_are_no_vectors(make_project):

@@ -4,11 +4,13 @@ import asyncio
 import csv
 import gc
 import io
+import math
 import re
 import shutil
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import bm25s
 import numpy as np
@@ -105,15 +107,14 @@ async def test_bm25_shows_the_texts_that_share_a_word_best_first(config):
 
 async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(config):
     given, question = texts(), "Who repairs the lamp in the storm?"
-    scores = dict(WordIndex(given).best(question, len(given)))
-    by_words = np.asarray([scores.get(at, 0.0) for at in range(len(given))])
+    by_words = WordIndex(given).scores(question)
     (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
     by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
-    # The part of the best counts 0.6, the part of the way from the median to the best 0.4.
+    # The part of what words could reach counts four times the way from the median to the nearest.
     median = np.sort(by_vectors)[::-1][len(given) // 2]
     way = np.clip((by_vectors - median) / (by_vectors.max() - median), 0, None)
-    both = 0.6 * by_words / by_words.max() + 0.4 * way
+    both = np.hypot(4 * by_words, way)
 
     every = await shown(index_of(config, given, k=len(given)), "hybrid", question)
     first = await shown(index_of(config, given, k=7), "hybrid", question)
@@ -167,31 +168,89 @@ async def test_nothing_is_shown_where_no_word_is_shared(given, config):
     assert found.abstained
 
 
-def scores(least: float) -> strategies.SearchStrategy[dict[int, float]]:
+def scores(least: float, most: float) -> strategies.SearchStrategy[dict[int, float]]:
     return strategies.dictionaries(
-        strategies.integers(0, 30), strategies.floats(least, 9), max_size=20
+        strategies.integers(0, 30), strategies.floats(least, most), max_size=20
     )
 
 
-@example({0: 8.999999999999998, 1: 9.0}, {})
-@given(scores(0.01), scores(-9))
+@example({0: 0.8999999999999998, 1: 0.9}, {})
+@given(scores(0.001, 1), scores(-9, 9))
 def test_fused_scores_hold_every_item_once_best_first(words, near):
     fused = fuse_scores(words, near, 31)
 
     assert sorted(item for item, _ in fused) == sorted({*words, *near})
     values = [score for _, score in fused]
     assert values == sorted(values, reverse=True)
-    assert all(0 <= score <= 1 for score in values)
+    assert all(0 <= score <= math.hypot(4, 1) for score in values)
     alone = [item for item, _ in fuse_scores(words, dict.fromkeys(near, 0.5), 31) if item in words]
     assert [words[item] for item in alone] == sorted(words.values(), reverse=True)
 
 
 def test_nearness_counts_from_its_median_or_from_the_least_that_is_known():
     near = {1: 9.0, 2: 5.0, 3: 1.0, 4: 0.5, 5: -8.0}
-    assert fuse_scores({}, near, 5) == [(1, 0.4), (2, 0.2), (3, 0.0), (4, 0.0), (5, 0.0)]
+    assert fuse_scores({}, near, 5) == [(1, 1.0), (2, 0.5), (3, 0.0), (4, 0.0), (5, 0.0)]
     # Of a large index only the nearest are known.
-    assert fuse_scores({}, {1: 3.0, 2: 2.0, 3: 1.0}, 1_000) == [(1, 0.4), (2, 0.2), (3, 0.0)]
-    assert fuse_scores({4: 2.0, 2: 1.0}, near, 5)[:3] == [(4, 0.6), (2, 0.5), (1, 0.4)]
+    assert fuse_scores({}, {1: 3.0, 2: 2.0, 3: 1.0}, 1_000) == [(1, 1.0), (2, 0.5), (3, 0.0)]
+
+
+def test_a_quarter_of_what_words_could_reach_counts_as_much_as_the_nearest():
+    near = {1: 9.0, 2: 5.0, 3: 1.0}
+    assert fuse_scores({4: 0.25, 3: 0.2}, near, 5)[:3] == [(1, 1.0), (4, 1.0), (3, 0.8)]
+    # One that either is sure of comes before one of which both say a little.
+    assert [item for item, _ in fuse_scores({4: 0.15, 2: 0.1}, near, 5)] == [1, 2, 4, 3]
+    assert [item for item, _ in fuse_scores({4: 0.2, 2: 0.1}, near, 5)] == [1, 4, 2, 3]
+
+
+def test_words_count_by_what_the_question_could_reach():
+    """Of BM25's score the part of the idf of all words asked for, as Lucene computes both."""
+    given = ["the lamp of the storm", "a lamp", "a ferry late", "no one"]
+    index = WordIndex(given)
+
+    def idf(n: int) -> float:
+        return math.log(1 + (len(given) - n + 0.5) / (n + 0.5))
+
+    lengths = [len(words) for words in split_terms(given)]
+    saturated = 1 / (1 + 1.5 * (0.25 + 0.75 * lengths[0] / np.mean(lengths)))
+    for question, reachable in (
+        ("Lamps, a lamp in a storm", idf(2) + idf(1)),
+        ("A lamp in a storm: who sold harpoons?", idf(2) + idf(1) + 2 * idf(0)),
+    ):
+        found = index.scores(question)
+        assert found[0] == pytest.approx(saturated * (idf(2) + idf(1)) / reachable)
+        assert 0 < found[1] < found[0]
+        assert found[2:].tolist() == [0, 0]
+    assert index.scores("harpoons").tolist() == [0, 0, 0, 0]
+
+
+def test_the_docs_worked_example_is_what_is_computed():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "think_on_graph.md").read_text(encoding="utf-8")
+    told = re.findall(
+        r"^\|([^|]*)\| \**([\w ]+?)\**(?:, [^|]*)? \| ([\d.]+) \| ([\d.]+) \| \**([\d.]+)\** \|$",
+        page,
+        re.MULTILINE,
+    )
+    assert len(told) == 4
+    articles = sorted((root / "examples" / "archipelago" / "input").glob("*.txt"))
+    given = [path.read_text(encoding="utf-8") for path in articles]
+    titles = [text.partition("\n")[0] for text in given]
+    index, vectors = WordIndex(given), np.stack(average_words(given, 256))
+    question, order = "", list[int]()
+    for asked, title, *figures in told:
+        if asked.strip():
+            question = asked.strip()
+            near = dict(enumerate((vectors @ average_words([question], 256)[0]).tolist()))
+            words = index.scores(question)
+            nearness, scores = (
+                dict(fuse_scores(dict(part), near, len(given)))
+                for part in ([], best_of(words, None))
+            )
+            order = list(scores)
+        at = titles.index(title)
+        found = [words[at], nearness[at], scores[at]]
+        assert [f"{figure:.2f}" for figure in found] == figures, (question, title)
+        assert (order[0] == at) is bool(asked.strip()), "the first row is the first text"
 
 
 def test_texts_are_ranked_as_bm25s_ranks_them():

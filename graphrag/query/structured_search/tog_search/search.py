@@ -91,7 +91,7 @@ class GraphSearch(Generic[_Config]):
     answers from relationships. ``config``: the section's settings; None: its defaults. Paths of
     prompt files must be absolute; one that can't be used raises ToGSearchError. ``response_type``
     is the form of the answer, free text. Texts are found by the words of a question, and by their
-    ``meaning``; None: by words alone.
+    ``meaning``; None: by words alone, and each result has the ``note`` that says why.
     """
 
     section: str
@@ -108,6 +108,7 @@ class GraphSearch(Generic[_Config]):
         config: _Config | None = None,
         response_type: str = "Multiple Paragraphs",
         meaning: "TextMeaning | None" = None,
+        note: str = "",
     ) -> None:
         self._config: _Config = config or self.form()
         model = count_completion(model)
@@ -116,7 +117,7 @@ class GraphSearch(Generic[_Config]):
         if not isinstance(text_units, TextUnits):
             text_units = build_in_memory(None, None, text_units).text_units
         text_units = text_units.in_passages(config.passage_tokens)
-        self._text_units, self._meaning = text_units, meaning
+        self._text_units, self._meaning, self._note = text_units, meaning, note
         self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
         self._grounder = Grounder(graph, text_units, model.tokenizer, self._budget)
         self._reasoner = Reasoner(
@@ -214,7 +215,7 @@ class GraphSearch(Generic[_Config]):
     async def _near(self, query: str) -> tuple[Mapping[int, float], str]:
         """Return how near text units, by row, are to a query; or none, and why."""
         if self._meaning is None:
-            return {}, ""
+            return {}, self._note
         scores, note = await self._meaning.near(query)
         return await asyncio.to_thread(self._text_units.by_row, scores), note
 

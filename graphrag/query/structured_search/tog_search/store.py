@@ -263,13 +263,6 @@ class TextUnits:
         unit = TextUnit(*(self._table.column(name)[row].as_py() for name in names))
         return self._ready().passages.of_units([place], {row: unit})[0]
 
-    def spread(self, n: int) -> list[tuple[str, str]]:
-        """Return the ids and texts of at most `n` text units, spread over their order."""
-        order = np.argsort(self._ready().unit_precedence)
-        rows = order[np.unique(np.linspace(0, len(order) - 1, min(n, len(order))).astype(int))]
-        ids, texts = self._table.column("id"), self._table.column("text")
-        return [(ids[row].as_py(), texts[row].as_py()) for row in rows.tolist()]
-
     def _ready(self) -> "_Ranked":
         with self._counting:  # of searches that begin together one counts, the others wait
             return self._ranked
@@ -299,11 +292,15 @@ class _Ranked:
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """A graph, the texts behind it, and where they lie; None where that is only in memory."""
+    """A graph and the texts behind it."""
 
     graph: GraphStore
     text_units: TextUnits
-    folder: Path | None = None
+
+    @property
+    def has_texts(self) -> bool:
+        """Say whether the index has text units."""
+        return len(self.graph.arrays.unit_topics) > 0
 
 
 def open_graph(files: Mapping[str, Path], words: WordIndexes | None = None) -> OpenedGraph:
@@ -415,7 +412,7 @@ def _map_graph(folder: Path, words: WordIndexes | None) -> OpenedGraph:
     files = [folder / f"{field.name}.npy" for field in fields(GraphArrays)]
     arrays = GraphArrays(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
     tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words), folder)
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words))
 
 
 def _map_table(path: Path) -> _Table:
