@@ -42,7 +42,7 @@ _LONG = (
     *("test_overlay", "test_examples", "test_interrupt", "test_kill_and_resume"),
     *("test_released_parity", "test_stock_project", "test_terminal_interrupt", "test_read_only"),
     *("test_browser", "test_monitor", "test_evaluate", "test_faults_kill", "test_kill_at_the_end"),
-    *("test_flat_memory", "test_older_stores", "test_plug_ins"),
+    *("test_flat_memory", "test_older_stores", "test_own_code"),
 )
 
 

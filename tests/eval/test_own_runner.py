@@ -11,7 +11,7 @@ from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records.plug_ins import contained
+from graphrag.eval.records.own_code import contained
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner

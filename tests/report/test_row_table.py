@@ -20,7 +20,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():
             "mixed": [-2, "@SUM(A1)", "'=x", True],
         }
     )
-    text = render_rows(table, ".CSV")
+    text = render_rows(table)
     assert isinstance(text, str)
     read = pd.read_csv(io.StringIO(text))
     assert read["response"].tolist()[:3] == ['\'=HYPERLINK("http://x")', "'-1 is less", "plain"]
@@ -38,7 +38,7 @@ def test_a_count_is_whole_where_another_is_missing():
             QueryResult("a", "What?", "tog", "x", unread, unknown),
         ]
     )
-    text = render_rows(tabulate_rows(results, {"results": []}), ".csv")
+    text = render_rows(tabulate_rows(results, {"results": []}))
     read = pd.read_csv(io.StringIO(str(text)), dtype=str, keep_default_na=False)
     names = ["llm_calls", "prompt_tokens", "output_tokens", "judge_llm_calls", "correctness"]
     assert read[names].to_numpy().tolist() == [["1", "1190", "12", "4", "1"], [""] * 5]

@@ -127,8 +127,8 @@ def test_a_variant_of_1_0_0_runs_and_the_settings_that_have_gone_are_named(evalu
         ({"name": "wide"}, "give either method"),
         ({"name": "local", "method": "tog"}, "is the name of a method"),
         ({"name": "mine", "function": "no_such_module:f"}, "no_such_module can't be imported"),
-        ({"name": "mine", "function": "json"}, "write it as module:function"),
-        ({"name": "mine", "function": "json:nothing"}, "json holds no function nothing"),
+        ({"name": "mine", "function": "json"}, "write it as module:object"),
+        ({"name": "mine", "function": "json:nothing"}, "json has no nothing; it has dump"),
         ({"name": "mine", "function": "json:loads", "width": 2}, "a function takes no settings"),
     ],
 )

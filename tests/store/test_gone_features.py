@@ -55,7 +55,8 @@ def kept(unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kep
 def test_every_run_is_shown_with_the_figures_of_then(kept):
     ids = kept.ids()
     for run_id in ids:
-        kept.done("show", run_id, "--full")
+        shown = kept.done("show", run_id, "--full").output
+        assert "is left out" not in shown  # the package of its judge and measure is installed
     for name, number in (("first", FIRST), ("fewer", CACHED), ("budgets", AT_BUDGETS)):
         then, now = kept.then(f"{name}_detailed"), kept.now(ids[number], "detailed")
         assert now["results"] == then["results"], name
@@ -97,6 +98,14 @@ def test_every_run_has_a_page(kept):
         assert "Of 6 questions right: tog 4, bm25 4, basic 3" in flat(
             served.client.get(f"/runs/{ids[FIRST]}").text
         )
+
+
+def test_a_name_of_an_entry_point_is_told_how_to_be_written(kept):
+    assert "write 'house_pack:politeness'." in flat(kept.done(code=2).output)
+    kept.configure(metrics=["correctness", "house_pack:politeness"])
+    assert "write 'house_pack:shortness'." in flat(kept.done(code=2).output)
+    kept.configure(measures={"further": ["house_pack:shortness"]})
+    assert "write {name: echo, function: 'house_pack:echo'}." in flat(kept.done(code=2).output)
 
 
 def test_an_unfinished_run_of_another_version_is_judged_instead_of_resumed(kept):

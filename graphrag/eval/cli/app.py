@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import compare, importing, init, judge, methods, show, suite, validate, view
+from graphrag.eval.cli import compare, importing, init, judge, show, suite, validate, view
 from graphrag.eval.cli.command import (
     DraftFlags,
     RunFlags,
@@ -90,6 +90,5 @@ add()(command(view.view))
 add()(command(compare.compare))
 add()(command(judge.judge))
 add()(command(suite.suite, file_help="Folder of the results, or FILE.json of a report."))
-add()(command(methods.methods, place_flags=()))
 add(hidden=True)(command(show.history))
 add(hidden=True)(command(view.dashboard))

@@ -11,6 +11,8 @@ from graphrag.eval.cli.terminal import USAGE
 from graphrag.text.console import say
 
 GONE_COMMANDS: Mapping[str, str] = {
+    "methods": "a name in eval_config.yaml that is wrong lists what there is, and docs/methods.md "
+    "says how to name code of your own",
     "monitor": "run graphrag eval, then graphrag eval compare latest pinned, from cron: exit code "
     "100 is the alarm",
 }

@@ -1,5 +1,6 @@
 """Where the results of an evaluation are, and which of its runs is meant."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,8 +68,16 @@ class Place:
         Raises ConfigError if the configuration is needed and can't be read, or there is no folder
         in it.
         """
+        from graphrag.eval.records.own_code import declared_taken
+
         folder = self.folder
-        return self.read_config().store_path if folder is None else folder / "eval.db"
+        with declared_taken():
+            if folder is None:
+                return self.read_config().store_path
+            if self.has_config():
+                with suppress(ConfigError):  # it may name judges and measures of one's own
+                    self.read_config(writes=False)
+        return folder / "eval.db"
 
     def has_config(self) -> bool:
         """Whether a configuration is there, or one was named."""

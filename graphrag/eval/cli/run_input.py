@@ -13,6 +13,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
+from graphrag.eval.records.judged import BUILT_IN
+from graphrag.eval.records.own_code import load_parts
 from graphrag.query.methods import tables_of
 from graphrag.text.command_lines import config_name
 from graphrag.text.phrases import counted
@@ -96,7 +98,7 @@ def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
 
     Thresholds of metrics that are not asked are left out.
     """
-    names = split_names(metrics)
+    names = load_parts("metrics", split_names(metrics), config.root, BUILT_IN)
     judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
     if names == ["none"]:
         names = []

@@ -201,7 +201,7 @@ def _show_tables(
     supervisor.show(report, answers=not description.run.details.skip_judge)
     if flags.export is not None:
         rows = tabulate_rows(report.results, report.figures.retrieval)
-        write_file(flags.export, render_rows(rows, flags.export.suffix), "--export")
+        write_file(flags.export, render_rows(rows), "--export")
         supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
     return report
 

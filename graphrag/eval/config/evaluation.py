@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import yaml
 from pydantic import (
@@ -39,8 +39,8 @@ from graphrag.eval.config.sections import (
     Variant,
 )
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
-from graphrag.eval.records.plug_ins import find_plug_in
+from graphrag.eval.records.judged import BUILT_IN, DEFAULT_METRICS, is_graded
+from graphrag.eval.records.own_code import is_declared, load_parts
 from graphrag.query.limits import DEFAULT_PATIENCE_S
 from graphrag.query.methods import BUDGET, has_budget
 from graphrag.text.command_lines import config_name, eval_line
@@ -108,7 +108,7 @@ class EvaluationConfig(FrozenSection):
     """Key in the dataset -> project folder, relative to the root."""
     methods: list[MethodName] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
     """Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
-    oracle, the variants, and what installed packages bring, in the order in which they are
+    oracle, the variants, and functions as ``module:function``, in the order in which they are
     reported. In the file an entry may also be a variant itself: ``{name: tog-wide, method: tog,
     width: 5}``."""
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
@@ -124,8 +124,9 @@ class EvaluationConfig(FrozenSection):
         default=DEFAULT_METRICS, json_schema_extra=_add_form({"const": "none"})
     )
     """What the judge is asked: names of ``graphrag.eval.records.judged``, by default correctness,
-    faithfulness, relevance and completeness; ``sufficiency`` is one more. Empty, or ``none`` in the
-    file: no judge is asked, and only what needs none is measured."""
+    faithfulness, relevance and completeness; ``sufficiency`` is one more, and ``module:object`` a
+    judge of your own, known by its own name from then on. Empty, or ``none`` in the file: no judge
+    is asked, and only what needs none is measured."""
     trials: int = Field(default=1, ge=1)
     """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)
@@ -170,7 +171,7 @@ class EvaluationConfig(FrozenSection):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_variants(cls, values: object) -> object:
+    def _name_variants(cls, values: object, info: ValidationInfo) -> object:
         """Take the variants among the methods out, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
@@ -185,11 +186,18 @@ class EvaluationConfig(FrozenSection):
             settings["methods"] = [_name_of(entry) for entry in entries]
             inline = [cast("dict[str, object]", e) for e in entries if isinstance(e, dict)]
             named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
+            own = cast("Sequence[str]", info.context or ())
+            specs = [e for e in entries if isinstance(e, str) and ":" in e and e not in own]
+            functions = {spec: {"function": spec} for spec in specs}
             if isinstance(variants, Mapping):  # else it is refused as what it is
-                settings["variants"] = {**cast("Mapping[str, object]", variants), **named}
+                settings["variants"] = {
+                    **functions,
+                    **cast("Mapping[str, object]", variants),
+                    **named,
+                }
         if settings.get("metrics") == "none":
             settings["metrics"] = ()
-        settings = _put_graded_aside(settings)
+        settings = _put_graded_aside(_load_own(settings))
         if isinstance(settings.get("equal_terms"), bool):
             settings["equal_terms"] = {} if settings["equal_terms"] else None
         return settings
@@ -203,8 +211,9 @@ class EvaluationConfig(FrozenSection):
     def _problems(self, own_methods: Sequence[str]) -> Iterator[str]:
         choices = (*_METHODS, *self.variants, *own_methods)
         for name in self.methods:
-            if name not in choices and find_plug_in("methods", name) is None:
-                yield f"methods: unknown name {name!r}{nearest(name, choices)}"
+            if name not in choices and not is_declared("methods", name):
+                near, known = nearest(name, choices) or ".", ", ".join(choices)
+                yield f"methods: unknown name {name!r}{near} Known: {known}"
         for pair in self.judge.pairs(self.methods):
             if pair[0] == pair[1] or not set(pair) <= set(self.methods):
                 yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
@@ -408,6 +417,34 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
             )
         settings[section] = {**content, key: value} if key else value
     return settings
+
+
+def _load_own(settings: dict[str, object]) -> dict[str, object]:
+    """Load the judges and measures that are named ``module:object``, and put their names there."""
+    root, loaded = Path(str(settings.get("root") or "")), dict(settings)
+
+    def name(kind: Literal["metrics", "measures"], values: object) -> object:
+        if not isinstance(values, list | tuple):
+            return values
+        built_in = BUILT_IN if kind == "metrics" else ()
+        return load_parts(kind, cast("Sequence[object]", values), root, built_in)
+
+    if "metrics" in settings:
+        loaded["metrics"] = name("metrics", settings["metrics"])
+    if isinstance(least := settings.get("thresholds"), Mapping):
+        by_name = cast("Mapping[str, object]", least)
+        names = load_parts("metrics", by_name, root, BUILT_IN)
+        loaded["thresholds"] = dict(zip(names, by_name.values(), strict=True))
+    places: tuple[tuple[str, str, Literal["metrics", "measures"]], ...] = (
+        ("judge", "graded", "metrics"),
+        ("measures", "further", "measures"),
+    )
+    for section, key, kind in places:
+        values = settings.get(section)
+        if isinstance(values, Mapping) and key in values:
+            content = cast("Mapping[str, object]", values)
+            loaded[section] = {**content, key: name(kind, content[key])}
+    return loaded
 
 
 def _put_graded_aside(settings: dict[str, object]) -> dict[str, object]:

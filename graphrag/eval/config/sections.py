@@ -42,8 +42,8 @@ class SuccessCriterion(FrozenSection):
 
     metric: str
     """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, assertions.vital,
-    assertions.with_okay, claims.supported, ``<judge>.<part>`` of a package's judge, or avg_latency,
-    avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
+    assertions.with_okay, claims.supported, ``<judge>.<part>`` of a judge of your own, or
+    avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
     """In the metric's unit; the target is at least as strict. Give one of the two. With neither,
     hit_rate, mrr, judge_score and combined_score have their default ones."""
@@ -95,9 +95,9 @@ DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
 
 def _check_metric(name: object) -> object:
     if not is_graded(name) and name not in METRICS:
-        raise ValueError(
-            f"unknown name {str(name)!r}{nearest(str(name), [*METRICS, SUFFICIENCY.name])}"
-        )
+        known = [*METRICS, SUFFICIENCY.name]
+        near = nearest(str(name), known) or "."
+        raise ValueError(f"unknown name {str(name)!r}{near} Known: {', '.join(known)}")
     return name
 
 
@@ -167,7 +167,7 @@ class JudgeSettings(FrozenSection):
     """Whether they are held against the assertions of their question, where its row has any, one
     call each."""
     graded: tuple[str, ...] = ()
-    """Judges that installed packages bring and that grade responses on a scale of their own, one
+    """Judges of your own that grade responses on a scale of their own, as ``module:object``, one
     call each. ``metrics`` may name them as well."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
     """Also compare the responses of these pairs of methods, two calls per pair and question; True
@@ -302,7 +302,7 @@ class MeasuresSettings(FrozenSection):
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other name of an entity -> its name."""
     further: tuple[str, ...] = ()
-    """Measures that installed packages bring, by name, beside the built-in ones."""
+    """Measures of your own, as ``module:object``, beside the built-in ones."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
     """Reported as met or missed, with no effect on the exit code. Your list replaces the default
     one; an empty one holds a run to nothing."""

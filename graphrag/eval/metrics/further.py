@@ -1,4 +1,4 @@
-"""The scorers by name: those that are built in, and those that packages bring."""
+"""The scorers by name: those that are built in, and those of one's own."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.rubric import RUBRIC
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, read_parts
-from graphrag.eval.records.plug_ins import PlugIn, Registry, contained
+from graphrag.eval.records.own_code import OwnPart, Registry, contained
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.calls import describe_error
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 _OWN = {scorer.name: scorer for scorer in (RUBRIC, QUALITY, ASSERTIONS, CLAIMED, PAIRWISE)}
 
 
-def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
+def _guard(own: OwnPart, scorer: Scorer) -> Scorer:
     def guarded(function: Callable[P, T]) -> Callable[P, T]:
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            with plug_in.guarded():
+            with own.guarded():
                 return function(*args, **kwargs)
 
         return call
@@ -47,7 +47,7 @@ def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
         except EvalError:  # of the whole run
             raise
         except Exception as error:
-            failure = Failure("judge", "error", str(plug_in.refuse(describe_error(error))))
+            failure = Failure("judge", "error", str(own.refuse(describe_error(error))))
             return {"failure": failure.to_dict()}, [failure]
         return value, failures
 

@@ -16,7 +16,7 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.traced import Shares, check_citations
 from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.records.answers import QueryResult, Retrieved
-from graphrag.eval.records.plug_ins import find_plug_in
+from graphrag.eval.records.own_code import OwnPart, find_part
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
@@ -324,14 +324,21 @@ MEASURES = (
 """Group by group, in the order of the files' keys; docs/design.md says how one is added."""
 
 
-@cache
 def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple[MeasureForm, ...]:
     """Return every measure: group by group, each over everything before those at k.
 
-    ``further``: those that packages bring; a ConfigError if there is none, or it is broken.
+    ``further``: those of one's own; a ConfigError if there is none, or it is broken.
     """
+    return _list_forms(cutoffs, further, tuple(find_part("measures", name) for name in further))
+
+
+@cache
+def _list_forms(
+    cutoffs: tuple[int, ...], further: tuple[str, ...], _: tuple[OwnPart | None, ...]
+) -> tuple[MeasureForm, ...]:
+    """List the measures anew where a name has come to mean another part."""
     forms: list[MeasureForm] = []
-    every = [*MEASURES, *map(_load_plug_in, further)]
+    every = [*MEASURES, *map(_find_own, further)]
     for group in get_args(Group):
         own = [m for m in every if m.group == group]
         forms += map(MeasureForm, own)
@@ -339,23 +346,30 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
     return tuple(forms)
 
 
-def _load_plug_in(name: str) -> Measure:
-    plug_in = find_plug_in("measures", name)
-    if plug_in is None or any(m.name == name for m in MEASURES):
-        why = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
-        raise ConfigError(f"measures.further: {name!r} can't be added: {why}.")
-    loaded = plug_in.load_named(Measure)
+def _find_own(name: str) -> Measure:
+    own = find_part("measures", name)
+    if any(m.name == name for m in MEASURES):
+        what = name if own is None else f"{own.spec} ({name})"
+        raise ConfigError(f"measures.further: {what} is built in, and measured anyway.")
+    if own is None:
+        built_in = ", ".join(m.name for m in MEASURES)
+        raise ConfigError(
+            f"measures.further: {name!r} is no measure of your own; write it as module:object. "
+            f"Measured anyway: {built_in}."
+        )
+    loaded = own.of_type(Measure)
     if loaded.kind == "unbounded":
-        raise plug_in.refuse("a package's measure is binary or a share")
+        raise own.refuse("a measure of one's own is binary or a share")
     if loaded.group not in get_args(Group):
-        raise plug_in.refuse(f"there is no group {loaded.group!r}")
+        groups = ", ".join(get_args(Group))
+        raise own.refuse(f"there is no group {loaded.group!r}, but {groups}")
 
     def compute(inputs: MeasureInput, *k: int) -> float | None:
-        with plug_in.guarded():
+        with own.guarded():
             value = loaded.compute(inputs, *k)
         if value is None or 0 <= value <= 1:
             return value
-        raise plug_in.refuse(f"{value!r} is not in [0, 1]")
+        raise own.refuse(f"{value!r} is not in [0, 1]")
 
     return replace(loaded, compute=compute)
 
@@ -456,7 +470,7 @@ def measure(
     for form in forms:
         try:
             values[form.name] = form.compute(inputs)
-        except ConfigError as error:  # of a package's measure: it is unmeasured, and all else stays
+        except ConfigError as error:  # of a measure of one's own: it is unmeasured, all else stays
             values[form.name], failures[form.name] = None, str(error)
     return MeasuredAnswer(
         sample_id=result.sample_id,

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphrag.eval.records.plug_ins import Registry, find_plug_in
+from graphrag.eval.records.own_code import Registry, find_part
 
 DEFAULT_METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 """Those that are judged where none is named, and which ``evaluate_all`` judges, in this order."""
@@ -238,7 +238,7 @@ knowledge, even if it also says that the documents do not tell.
 
 
 class _JudgedMetrics(Registry[JudgedMetric]):
-    """Those among which sufficiency and a package's are once they are asked for."""
+    """Those among which sufficiency and metrics of one's own are once they are asked for."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.find(name) is not None
@@ -251,23 +251,21 @@ class _JudgedMetrics(Registry[JudgedMetric]):
 
 JUDGED_METRICS = _JudgedMetrics("metrics", JudgedMetric, {m.name: m for m in JUDGED})
 METRICS: Collection[str] = JUDGED_METRICS
-"""The names of the metrics; sufficiency and a package's are among them once asked for."""
+"""The names of the metrics; sufficiency and those of one's own are among them once asked for."""
 
 
 _FURTHER = ("rubric", "quality", "assertions", "claims", "pairwise")
-_OWN = {*(metric.name for metric in (*JUDGED, SUFFICIENCY)), *_FURTHER}
+BUILT_IN = frozenset([*(metric.name for metric in (*JUDGED, SUFFICIENCY)), *_FURTHER])
+"""Names that no judge of one's own may have."""
 
 
 def is_graded(name: object) -> bool:
-    """Say whether a package brings a judge of this name that is no metric of 0 and 1."""
-    if not isinstance(name, str) or name in _OWN:
-        return False
-    plug_in = find_plug_in("metrics", name)
-    return plug_in is not None and hasattr(plug_in.load(object), "grade")
+    """Say whether a judge of this name is no metric of 0 and 1."""
+    own = None if name in BUILT_IN else find_part("metrics", name)
+    return own is not None and hasattr(own.part, "grade")
 
 
-def package_of(name: str) -> dict[str, str]:
-    """Return under ``package`` which one brings a metric; nothing for one that is built in."""
-    is_own = name in _OWN
-    plug_in = None if is_own else find_plug_in("metrics", name)
-    return {} if plug_in is None else {"package": plug_in.package}
+def describe_own(name: str) -> dict[str, object]:
+    """Return what changes what a judge of one's own gives; nothing for one that is built in."""
+    own = None if name in BUILT_IN else find_part("metrics", name)
+    return {} if own is None else own.describe()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.metrics.rubric import DIMENSIONS
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.plug_ins import PlugIn, find_plug_in, list_plug_ins
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from graphrag.query.usage import Usage
 
 _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
-SUFFIXES = (".csv",)
 _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 
 
@@ -169,11 +167,6 @@ def _counted(usage: "Usage | None") -> dict[str, object]:
     return usage.to_dict() if usage is not None and usage.is_counted else {}
 
 
-def _exporter(suffix: str) -> PlugIn | None:
-    name = suffix.lower()
-    return None if name in SUFFIXES else find_plug_in("exporters", name.removeprefix("."))
-
-
 def check_table_file(path: Path) -> None:
     """Refuse a file whose ending names no format; raises UsageError."""
     if path.suffix.lower() == ".parquet":
@@ -181,24 +174,14 @@ def check_table_file(path: Path) -> None:
             f"--export {path}: Parquet is gone since version 2.0.0; name a file that ends in .csv, "
             "which pandas.read_csv reads."
         )
-    if path.suffix.lower() not in SUFFIXES and _exporter(path.suffix) is None:
-        brought = [f".{plug_in.name}" for plug_in in list_plug_ins("exporters")]
-        msg = f"--export {path}: name a file that ends in {' or '.join([*SUFFIXES, *brought])}."
-        raise UsageError(msg)
+    if path.suffix.lower() != ".csv":
+        raise UsageError(f"--export {path}: name a file that ends in .csv.")
 
 
-def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
-    """Return a table as CSV, or in the format that the ending of its file names.
+def render_rows(table: "pd.DataFrame") -> str:
+    """Return a table as CSV.
 
-    In CSV a text that a spreadsheet would run as a formula has an apostrophe before it. Other
-    endings are those of packages; ConfigError names one that fails.
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
     """
-    if (plug_in := _exporter(suffix)) is not None:
-        export = plug_in.load_function()
-        with plug_in.guarded():
-            made = export(table)
-        if not isinstance(made, str | bytes):
-            raise plug_in.refuse(f"it made {type(made).__name__}, not text or bytes")
-        return made
     harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
     return harmless.to_csv(index=False, lineterminator="\n")

@@ -349,7 +349,9 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     for name in config.judge.graded:
         scorer = SCORERS.find(name)
         if scorer is None:
-            raise ConfigError(f"judge.graded: no installed package brings {name}; leave it out.")
+            raise ConfigError(
+                f"judge.graded: {name!r} is no judge of your own; write it as module:object."
+            )
         if scorer.of_pairs and name in config.thresholds:
             msg = f"thresholds: {name} compares pairs of methods; leave one of them out."
             raise ConfigError(msg)

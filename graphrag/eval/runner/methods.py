@@ -6,7 +6,6 @@ nothing but the context.
 """
 
 import asyncio
-import hashlib
 import inspect
 import os
 import re
@@ -15,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from string import Template
 from types import SimpleNamespace
@@ -32,7 +30,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.plug_ins import contained, find_plug_in, import_part
+from graphrag.eval.records.own_code import contained, hash_source, import_object
 from graphrag.eval.runner.threads import ask_in_thread
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
@@ -175,19 +173,9 @@ def load_method(spec: str, root: Path) -> Method:
     Raises ConfigError if it can't be imported or called, or is Python's: ``os:system`` takes a
     question, too.
     """
-    module_name, colon, name = spec.partition(":")
-    if not colon or not module_name or not name:
-        raise ConfigError(f"{spec!r} does not name a function; write it as module:function.")
-    folder = str(root.resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        module = import_part(partial(import_module, module_name))
-    except ImportError as error:
-        raise ConfigError(f"{spec}: {module_name} can't be imported ({error}).") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ConfigError(f"{spec}: {module_name} holds no function {name}.")
+    function = import_object("methods", spec, root)
+    module_name = spec.partition(":")[0]
+    module = sys.modules[module_name]
     is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
     if module_name.partition(".")[0] in sys.stdlib_module_names and not is_own:
         raise ConfigError(f"{spec} is part of Python; name a function of your own.")
@@ -203,14 +191,9 @@ def describe_method(method: Method) -> dict[str, object]:
     if isinstance(method, HttpMethod):
         return method.describe()
     kind: Callable[..., object] = method if inspect.isroutine(method) else type(method)
-    try:
-        source = inspect.getsource(inspect.getmodule(kind) or kind)
-    except (OSError, TypeError):  # written at a prompt
-        source = None
-    digest = None if source is None else hashlib.blake2b(source.encode(), digest_size=16)
     return {
         "function": f"{kind.__module__}:{kind.__qualname__}",
-        "source": None if digest is None else digest.hexdigest(),
+        "source": hash_source(kind),
         "version": getattr(method, "version", None),
     }
 
@@ -231,7 +214,7 @@ async def ask_method(
     with contained("the method"):
         kinds = (method, type(method).__call__)
         is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
-        answer: object = call() if is_async else await ask_in_thread(call)
+        answer: Any = call() if is_async else await ask_in_thread(call)
         if inspect.isawaitable(answer):
             answer = await answer
     if isinstance(answer, str):
@@ -442,12 +425,6 @@ class MethodSet:
             **{name: HttpMethod(name, block, config.root) for name, block in served.items()},
             **(registered or {}),
         }
-        names = {*METHODS, *CONTROLS, *config.variants, *self._functions}
-        plug_ins = (find_plug_in("methods", name) for name in config.methods if name not in names)
-        self._plug_ins = {p.name: p for p in plug_ins if p is not None}
-        self._functions |= {
-            name: cast("Method", p.load_function()) for name, p in self._plug_ins.items()
-        }
 
     def function(self, name: str) -> Method | None:
         """Return the function behind a name, None for a search of graphrag or a control."""
@@ -506,9 +483,7 @@ class MethodSet:
         """
         function = self._functions.get(name)
         if function is not None:
-            plug_in = self._plug_ins.get(name)
-            package = {} if plug_in is None else {"package": plug_in.package}
-            return {**describe_method(function), **package}
+            return describe_method(function)
         if header is None:
             return {}
         if name in CONTROLS:

@@ -26,6 +26,7 @@ from graphrag.config.settings_files import SETTINGS_FILES, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.records.own_code import Kind, list_specs, load_part
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.methods import Method
 from graphrag.eval.store.records import StoredResponse, Unit
@@ -61,7 +62,11 @@ class WorkerDiedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What every worker of a run needs; ``releases`` are the owner's, by distribution."""
+    """What every worker of a run needs.
+
+    ``releases`` are the owner's, by distribution; ``own_parts`` the judges and measures of one's
+    own, by kind and ``module:object``.
+    """
 
     config: EvaluationConfig
     index_roots: Mapping[str, str]
@@ -69,6 +74,7 @@ class WorkerSetup:
     methods: Mapping[str, Method] | None = None
     log_level: int = 0
     releases: Mapping[str, str] = field(default_factory=dict[str, str])
+    own_parts: Sequence[tuple[Kind, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,8 @@ class RayWorker:
             setup: WorkerSetup = pickle.loads(payload)
             if (problem := find_problem(setup)) is not None:
                 return redact(problem)
+            for kind, spec in setup.own_parts:
+                load_part(kind, spec, setup.config.root)
             self._runner = EvaluationRunner(
                 setup.config, setup.judge, setup.index_roots, setup.methods
             )
@@ -395,6 +403,7 @@ def _pack(
         methods=methods,
         log_level=logging.getLogger("graphrag").getEffectiveLevel(),
         releases={name: version(name) for name in ("graphrag", "gtog")},
+        own_parts=list_specs([*config.metrics, *config.judge.graded, *config.measures.further]),
     )
     return pickle.dumps(setup)
 

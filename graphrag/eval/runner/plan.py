@@ -17,8 +17,15 @@ from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
-from graphrag.eval.records.plug_ins import find_plug_in
+from graphrag.eval.records.judged import (
+    BUILT_IN,
+    JUDGED_METRICS,
+    METRICS,
+    REFUSAL,
+    describe_own,
+    is_graded,
+)
+from graphrag.eval.records.own_code import declared_taken, find_part
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.queue import RunOutcome, Work
@@ -37,7 +44,7 @@ from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import Usage
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.command_lines import config_name, eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
@@ -115,7 +122,7 @@ def describe_judging(
 def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
     metrics = {name: JUDGED_METRICS[name] for name in config.metrics}
     descriptions: dict[str, dict[str, object]] = {
-        name: {"prompt": _hash(m.prompt), "version": m.version, **package_of(name)}
+        name: {"prompt": _hash(m.prompt), "version": m.version, **describe_own(name)}
         for name, m in metrics.items()
     }
     if "correctness" in descriptions:
@@ -137,9 +144,9 @@ def _describe_further(
 
 
 def _describe_scorer(name: str) -> dict[str, object]:
-    scorer, package = SCORERS[name], package_of(name)
+    scorer, own = SCORERS[name], describe_own(name)
     description: dict[str, object] = {"prompt": _hash(scorer.prompt), "version": scorer.version}
-    return {**description, "limits": list(scorer.limits), **package} if package else description
+    return {**description, "limits": list(scorer.limits), **own} if own else description
 
 
 def plan_judging(
@@ -423,25 +430,52 @@ class RunDescription:
     async def with_views(self) -> "RunDescription":
         """Return it with the indexes that are as they were searched, and a line for any other."""
         views, unread = await read_searched_views(self.config.projects(), self.run.setup)
-        return replace(self, views=views, unread=unread)
+        return replace(self, views=views, unread=[*unread, *_list_unknown(self.run)])
+
+
+def _list_unknown(run: Run) -> list[str]:
+    """Say which judges and measures of one's own a run has figures of that can't be shown."""
+    sections = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", run.setup.root)
+    described = {**sections.get("metrics", {}), **sections.get("further", {})}
+    places = {
+        name: about.get("object") or about.get("package")
+        for name, about in described.items()
+        if name not in BUILT_IN and find_part("metrics", name) is None
+    }
+    measures = cast("Mapping[str, list[str]]", run.details.config.get("measures", {}))
+    further = measures.get("further", ())
+    places |= {name: None for name in further if find_part("measures", name) is None}
+    return [
+        f"What {name}{f' ({place})' if place else ''} says is left out: it is code of your own; "
+        f"name it in {config_name()} as module:object to see it."
+        for name, place in places.items()
+    ]
 
 
 def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
-    """Leave out of a run's settings what is not there: uninstalled packages' parts, odd pairs.
+    """Leave out of a run's settings what is not there: judges and measures, odd pairs.
 
     1.0.0 judged runs again with pairs in their settings that are not of their methods.
     """
     measures = cast("Mapping[str, list[str]]", config["measures"])
     # Before 1.0.0 there were none.
-    further = [m for m in measures.get("further", ()) if find_plug_in("measures", m) is not None]
+    further = [m for m in measures.get("further", ()) if find_part("measures", m) is not None]
     metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
     judge = cast("Mapping[str, object]", config["judge"])
     if isinstance(pairs := judge.get("pairwise"), list):
         methods = {*cast("list[str]", config["methods"])}
         kept = [pair for pair in cast("list[list[str]]", pairs) if methods.issuperset(pair)]
         judge = {**judge, "pairwise": kept}
-    measures = {**measures, "further": further}
-    return {**config, "metrics": metrics, "measures": measures, "judge": judge}
+    # Before 1.0.0 there were none.
+    graded = [name for name in cast("list[str]", judge.get("graded", ())) if is_graded(name)]
+    thresholds = cast("Mapping[str, float]", config.get("thresholds", {}))
+    return {
+        **config,
+        "metrics": metrics,
+        "measures": {**measures, "further": further},
+        "judge": {**judge, "graded": graded},
+        "thresholds": {m: v for m, v in thresholds.items() if m in (*metrics, *graded)},
+    }
 
 
 def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescription:
@@ -455,7 +489,8 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescript
     kept, _ = take_out_gone(details.config)
     values = {**_drop_missing_parts(kept), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
-    config = parse_config(values, f"the settings of run {run.run_id}", methods)
+    with declared_taken():
+        config = parse_config(values, f"the settings of run {run.run_id}", methods)
     responses = store.outlines(run.run_id, with_texts=True)
     try:
         units = plan_judging(samples, config.methods, responses.values())

@@ -1,0 +1,300 @@
+"""Code of one's own, named as ``module:object``: methods, metrics and other judges, measures.
+
+What was loaded by a configuration is known by its name from then on. Kept runs of earlier versions
+name what an installed package declared as an entry point; that is loaded to read them.
+"""
+
+import asyncio
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Container, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, reduce
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, TypeVar, cast
+
+from graphrag.eval.errors import ConfigError
+
+Kind = Literal["methods", "metrics", "measures"]
+T = TypeVar("T")
+_SIGNS: Mapping[Kind, tuple[str, ...]] = {
+    "methods": ("__call__",),
+    "metrics": ("grade", "instructions"),
+    "measures": ("compute",),
+}
+"""What an object has one of if it is of a kind."""
+_NOUNS: Mapping[Kind, str] = {
+    "methods": "function",
+    "metrics": "judge (a Scorer, such as graded makes, or a JudgedMetric)",
+    "measures": "Measure",
+}
+
+
+@contextmanager
+def contained(what: str) -> Generator[None]:
+    """Raise RuntimeError for what would end the process: sys.exit, or what is no Exception.
+
+    ``what`` names the code of others that runs inside. Ctrl-C stays what it is, and so does the end
+    of a task, unless that code brought it about.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, GeneratorExit):
+        raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(f"{what} was canceled from within") from error
+    except SystemExit as error:
+        raise RuntimeError(f"{what} called sys.exit({error.code!r})") from error
+    except BaseException as error:
+        raise RuntimeError(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+def import_object(kind: Kind, spec: str, root: Path | None) -> object:
+    """Import ``module:object``; the module may lie in ``root``, if there is one.
+
+    Raises ConfigError if it can't be imported, or is not of the kind: it lists what there is.
+    """
+    module_name, _, name = spec.partition(":")
+    if not module_name or not name:
+        raise ConfigError(f"{kind}: {spec!r} names no {_NOUNS[kind]}; write it as module:object.")
+    folder = None if root is None else str(root.resolve())
+    if folder is not None and folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, a panic of Rust's
+        why = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise ConfigError(f"{spec}: {module_name} can't be imported ({why}).") from error
+    try:
+        part: object = reduce(getattr, name.split("."), cast("Any", module))
+    except AttributeError as error:
+        raise ConfigError(f"{spec}: {module_name} has no {name}; {_list(kind, module)}.") from error
+    if not _is_of(kind, part):
+        msg = f"{spec} is no {_NOUNS[kind]}; {_list(kind, module)}."
+        raise ConfigError(msg)
+    return part
+
+
+def _is_of(kind: Kind, part: object) -> bool:
+    return any(hasattr(part, sign) for sign in _SIGNS[kind]) and not (
+        kind != "methods" and isinstance(part, type)
+    )
+
+
+def _list(kind: Kind, module: ModuleType) -> str:
+    """Say which objects of a module are of a kind; of functions only those written there."""
+    names = [
+        name
+        for name, part in vars(module).items()
+        if not name.startswith("_")
+        and _is_of(kind, part)
+        and (kind != "methods" or getattr(part, "__module__", "") == module.__name__)
+        and not isinstance(part, type)
+    ]
+    return f"it has {', '.join(names)}" if names else "it has none"
+
+
+def hash_source(part: object) -> str | None:
+    """Return the hash of the source of an object's module; None where there is none."""
+    try:
+        source = inspect.getsource(inspect.getmodule(part) or cast("type", part))
+    except (OSError, TypeError):  # written at a prompt
+        return None
+    return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnPart:
+    """A judge or measure of one's own.
+
+    ``spec`` is how it is named: ``module:object``. ``is_declared``: it was loaded for what a
+    package declares as an entry point.
+    """
+
+    kind: Kind
+    spec: str
+    part: Any
+    is_declared: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name that the part gives itself."""
+        return self.part.name
+
+    def of_type(self, part_type: type[T]) -> T:
+        """Return the part; ConfigError if it is of another type."""
+        if not isinstance(self.part, part_type):
+            raise self.refuse(f"it is no {part_type.__name__}")
+        return self.part
+
+    def describe(self) -> dict[str, object]:
+        """Return what changes what it gives, as far as it can be told from outside."""
+        module = sys.modules.get(self.spec.partition(":")[0])
+        return {"object": self.spec, "source": None if module is None else hash_source(module)}
+
+    @contextmanager
+    def guarded(self) -> Generator[None]:
+        """Raise ConfigError, which names the part, for whatever it raises."""
+        try:
+            with contained("it"):
+                yield
+        except Exception as error:
+            from graphrag.query.calls import describe_error  # needed where something broke alone
+
+            raise self.refuse(describe_error(error)) from error
+
+    def refuse(self, why: str) -> ConfigError:
+        """Return the error of a part that can't be used."""
+        what = " ".join(why.split()).rstrip(".")
+        return ConfigError(f"{self.spec} can't be used: {what}. Mend it, or leave it out.")
+
+
+_known: dict[tuple[Kind, str], OwnPart] = {}
+
+
+def load_part(
+    kind: Kind,
+    spec: str,
+    root: Path | None,
+    built_in: Container[str] = (),
+    is_declared: bool = False,
+) -> OwnPart:
+    """Import a judge or measure, which is known by its name from then on.
+
+    Raises ConfigError as :func:`import_object`, or if it has no name, or that of what is built in.
+    """
+    own = OwnPart(kind, spec, import_object(kind, spec, root), is_declared)
+    name = getattr(own.part, "name", None)
+    if not isinstance(name, str) or not name:
+        raise own.refuse("it has no name")
+    if name in built_in:
+        raise own.refuse(f"{name} is built in, so give it another name")
+    _known[kind, name] = own
+    for registry in _registries:
+        if registry.kind == kind:
+            registry.pop(name, None)
+    return own
+
+
+def load_parts(
+    kind: Kind, names: Iterable[object], root: Path, built_in: Container[str] = ()
+) -> list[object]:
+    """Return names in which each ``module:object`` is replaced by the name of what it loads.
+
+    Raises ConfigError as :func:`load_part` and :func:`is_declared`, and for two objects of one
+    name.
+    """
+    found: list[object] = []
+    specs: dict[object, str] = {}
+    for name in names:
+        if not isinstance(name, str) or ":" not in name:
+            own = _known.get((kind, str(name)))
+            if (own is None or own.is_declared) and str(name) not in built_in:
+                is_declared(kind, str(name))
+            found.append(name)
+            continue
+        own_name = load_part(kind, name, root, built_in).name
+        if specs.setdefault(own_name, name) != name:
+            raise ConfigError(f"{specs[own_name]} and {name} are both called {own_name}.")
+        found.append(own_name)
+    return found
+
+
+def list_specs(names: Container[str]) -> list[tuple[Kind, str]]:
+    """Return what was loaded of these names, for another process to load it as well."""
+    return [(own.kind, own.spec) for own in _known.values() if own.name in names]
+
+
+@cache
+def _declared(kind: Kind) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for entry in entry_points(group=f"gtog.{kind}"):
+        package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "no package"
+        found[entry.name] = f"{entry.module}:{entry.attr}", package
+    return found
+
+
+_takes_declared: ContextVar[bool] = ContextVar("takes_declared", default=False)
+
+
+@contextmanager
+def declared_taken() -> Generator[None]:
+    """Take what packages declare as entry points: kept runs are read, and nothing is asked."""
+    token = _takes_declared.set(True)
+    try:
+        yield
+    finally:
+        _takes_declared.reset(token)
+
+
+def is_declared(kind: Kind, name: str) -> bool:
+    """Say whether an installed package declares this name as an entry point.
+
+    Raises ConfigError, with what to write, unless such names are taken.
+    """
+    if name not in _declared(kind):
+        return False
+    if _takes_declared.get():
+        return True
+    spec, package = _declared(kind)[name]
+    write = f"{{name: {name}, function: '{spec}'}}" if kind == "methods" else f"'{spec}'"
+    raise ConfigError(
+        f"{kind}: {name} of {package} is named by its place since version 2.0.0; write {write}."
+    )
+
+
+def find_part(kind: Kind, name: object) -> OwnPart | None:
+    """Return what has this name; None if nothing of this name was loaded or can be."""
+    if not isinstance(name, str):
+        return None
+    if (kind, name) not in _known and name in _declared(kind):
+        with suppress(ConfigError):
+            load_part(kind, _declared(kind)[name][0], None, is_declared=True)
+    return _known.get((kind, name))
+
+
+class Registry(dict[str, T]):
+    """Name -> part: the built-in ones, and those of one's own that are asked for.
+
+    ``guard``: gives a part of one's own in a form in which what it raises names it.
+    KeyError for a name that is not known, ConfigError for a part that can't be used.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        part_type: type[T],
+        built_in: Mapping[str, T],
+        guard: Callable[[OwnPart, T], T] = lambda _, part: part,
+    ) -> None:
+        super().__init__(built_in)
+        self.kind: Kind = kind
+        self._part_type, self._guard = part_type, guard
+        _registries.append(self)
+
+    def __missing__(self, name: str) -> T:
+        own = find_part(self.kind, name)
+        if own is None:
+            raise KeyError(name)
+        return self.setdefault(name, self._guard(own, own.of_type(self._part_type)))
+
+    def find(self, name: str) -> T | None:
+        """Return a part; None if nothing has this name."""
+        try:
+            return self[name]
+        except KeyError:
+            return None
+
+
+_registries: list[Registry[Any]] = []
