@@ -3,7 +3,6 @@
 And the flags of those that hand them on, without what they start: that loads slowly.
 """
 
-import atexit
 import gc
 import inspect
 import os
@@ -132,8 +131,6 @@ def _prepare() -> None:
     refuse_if_unfit()
     # After each 700 new objects, as Python does it, looking for garbage takes a tenth of the time.
     gc.set_threshold(10_000)
-    # Going through all that the libraries left before the process ends takes a second of silence.
-    atexit.register(gc.freeze)
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LANCEDB_LOG", "error")
     os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
