@@ -24,6 +24,7 @@ from graphrag.query.factory import (
     get_local_search_engine,
 )
 from graphrag.query.index_header import model_name
+from graphrag.query.index_tables import read_text_units
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
     read_indexer_covariates,
@@ -31,7 +32,6 @@ from graphrag.query.indexer_adapters import (
     read_indexer_relationships,
     read_indexer_report_embeddings,
     read_indexer_reports,
-    read_indexer_text_units,
 )
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
@@ -247,7 +247,7 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
         return open_vectors(config, name)
 
     if method != "global":
-        parts["text_units"] = read_indexer_text_units(tables.table("text_units"))
+        parts["text_units"] = read_text_units(tables)
     if method == "basic":
         vectors = store(text_unit_text_embedding)
         engine = get_basic_search_engine(

@@ -17,7 +17,7 @@ from graphrag.query.index_header import (
     model_name,
     read_header,
 )
-from graphrag.query.index_tables import IndexTables, check_tables, open_tables
+from graphrag.query.index_tables import IndexTables, check_tables, open_tables, read_text_units
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
@@ -198,7 +198,6 @@ class _Shared:
 
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query import ranked_search as ranked
-        from graphrag.query.indexer_adapters import read_indexer_text_units
         from graphrag.query.meaning import open_text_vectors
         from graphrag.query.models import open_completion, open_embedding
         from graphrag.utils.api import load_search_prompt
@@ -215,8 +214,7 @@ class _Shared:
         size = section.passage_tokens
 
         def read_texts() -> ranked.RankedTexts:
-            units = read_indexer_text_units(self._tables.table("text_units"))
-            return ranked.RankedTexts(units, self._words, size)
+            return ranked.RankedTexts(read_text_units(self._tables), self._words, size)
 
         texts = await self._make_once(("texts", size), read_texts)
         ranking, note = texts.by_words, _explain_words_alone(header, method)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graphrag_storage import Storage
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
+    from graphrag.data_model.text_unit import TextUnit
 
 _Frame: TypeAlias = Any  # pandas types its frames in part
 _FILES = ("parquet", "csv")
@@ -247,6 +248,21 @@ def _members(nodes: _Frame, tables: IndexTables) -> dict[int, list[str]]:
     return members
 
 
+def read_text_units(tables: IndexTables) -> "list[TextUnit]":
+    """Return the text units of an index, each by the number that its table gives it.
+
+    The released reader counts rows from 0, and graphrag 1 and 2 numbered from 1: a cited text would
+    be taken for the next one.
+    """
+    from graphrag.query.indexer_adapters import read_indexer_text_units
+
+    frame: Any = tables.table("text_units")
+    units = read_indexer_text_units(frame)
+    for unit, number in zip(units, frame[_NUMBER], strict=True):
+        unit.short_id = str(number)
+    return units
+
+
 def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:
     """Return columns row by row: texts, and of a column of ids tuples of them; of None nothing.
 
@@ -289,9 +305,9 @@ def check_tables(
         raise IndexNotBuiltError(msg, f"{where} has no {name_tables(missing)}")
     for name in dict.fromkeys((*needed, *filter(tables.has, VALIDATED_TABLES))):
         fault = _find_fault(tables, name)
-        if fault is not None:
-            whose = f", which {join_names(needed[name])} can't do without" if name in needed else ""
-            raise UnreadableTableError(f"{fault}{whose}", fault)
+        if fault is not None and name in needed:
+            msg = f"{fault}, which {join_names(needed[name])} can't do without; ask other methods"
+            raise UnreadableTableError(msg, fault)
 
 
 def _find_fault(tables: IndexTables, name: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from graphrag.config.table_files import find_table_files
 from graphrag.installation import WORDLLAMA
 from graphrag.query.calls import describe_error
 from graphrag.query.models import CountedEmbedding
@@ -48,7 +49,7 @@ def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
 
     Raises NoVectorsError if there are none that can be read, and OtherVectorsError if an embedded
     model did not make them, by embedding a text unit again.
-    Of other models, of tables that are no parquet files, and of a first text unit without a vector,
+    Of other models, of tables that are no parquet files, and of a first text without a vector,
     nothing is known.
     """
     from graphrag.config.embeddings import text_unit_text_embedding
@@ -60,15 +61,16 @@ def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
 
 def _check_maker(config: "GraphRagConfig", store: "VectorStore") -> None:
     model = config.embedding_models.get(config.embed_text.embedding_model_id)
-    path = Path(config.output_storage.base_dir or "") / "text_units.parquet"
-    if model is None or model.type != "offline" or not path.is_file():
+    folder = Path(config.output_storage.base_dir or "")
+    path = find_table_files(folder, ("text_units",), "parquet").get("text_units")
+    if model is None or model.type != "offline" or path is None:
         return
     from pyarrow import parquet
 
     from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts
 
     batches = cast("Any", parquet).ParquetFile(path).iter_batches(1, columns=["id", "text"])
-    rows = (row for batch in batches for row in batch.to_pylist())
+    rows = (row for batch in batches for row in batch.to_pylist() if row["text"])
     for row in islice(rows, 1):
         with suppress(IndexError, KeyError):
             stored = store.search_by_id(row["id"]).vector
@@ -76,7 +78,7 @@ def _check_maker(config: "GraphRagConfig", store: "VectorStore") -> None:
                 return
             vector = np.asarray(stored, np.float64)
             is_other = model.model == WORDLLAMA and len(vector) not in WORDLLAMA_LENGTHS
-            texts = [row["text"] or ""]
+            texts = [row["text"]]
             if is_other or vector @ embed_texts(model.model, texts, len(vector))[0] < _SAME:
                 raise OtherVectorsError(
                     f"{model.model_provider}/{model.model} embeds the questions, and another model "

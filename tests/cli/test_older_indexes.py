@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.lighthouse import QUESTION
-from support.older_indexes import FORMS, LENGTH, make_form
+from support.older_indexes import FORMS, LENGTH, LFS_POINTER, make_form
 from support.openai_server import LocalServer, running_server
 from typer.testing import CliRunner, Result
 
@@ -60,7 +60,8 @@ def methods_of(root: Path) -> list[str]:
 
 def ask(root: Path, *more: object) -> Result:
     rows = [{"id": "1", "question": QUESTION, "answer": "Jonas Feld"}]
-    (root / "eval").mkdir(exist_ok=True)
+    if not (root / "eval_config.yaml").exists():
+        assert graphrag("eval", "init", "--root", root).exit_code == 0
     pd.DataFrame(rows).to_csv(root / "eval" / "questions.csv", index=False)
     return graphrag("eval", "--root", root, "--metrics", "none", *more)
 
@@ -91,5 +92,94 @@ def test_every_method_that_an_index_serves_answers_at_once(form, copied, server)
     assert all(each["response"] for each in responses.values())
     assert all("ERROR" not in each["response"] for each in responses.values())
     if form != "3":
-        assert f"the form of graphrag {'2' if form == '2' else '1'}" in flat(made)
+        for told in (flat(made), flat(asked)):
+            assert f"the form of graphrag {'2' if form == '2' else '1'}" in told
+    assert ("the tables create_final_* are those of graphrag" in flat(asked)) is (form[0] in "01")
     assert digests(root) == before
+
+
+def results_of(root: Path) -> dict:
+    return json.loads(next(root.rglob("eval_results_summary.json")).read_text("utf-8"))
+
+
+def test_a_method_that_lost_its_vectors_says_so_wherever_its_score_stands(copied):
+    root = copied("3")
+    ask(root, "--methods", "tog,ppr,bm25")
+    first = flat(graphrag("eval", "show", "latest", "--root", root, "--full"))
+    assert "without vectors" not in first
+    shutil.rmtree(root / "output" / "lancedb")
+    rows = [{"id": str(n), "question": f"{QUESTION} {n}", "answer": "Jonas Feld"} for n in range(6)]
+    pd.DataFrame(rows).to_csv(root / "eval" / "questions.csv", index=False)
+    words = ("--root", root, "--metrics", "correctness", "--methods", "tog,ppr,bm25")
+    asked = graphrag("eval", *words)
+    assert asked.exit_code == 0, asked.output
+    said = "with tog and ppr without vectors."
+    why = "tog and ppr answered without vectors: the index has no vector store"
+    page = " ".join(next(root.rglob("report.html")).read_text("utf-8").split())
+    for surface in (flat(asked), flat(graphrag("eval", "show", "latest", "--root", root)), page):
+        assert said in surface
+        assert why in surface
+    summary = results_of(root)
+    assert summary["metadata"]["conditions"]["ppr"][0]["without"] == "vectors"
+    assert "bm25" not in summary["metadata"]["conditions"]
+    assert graphrag("eval", "compare", "latest", "--pin", "--root", root).exit_code == 0
+    again = graphrag("eval", *words)
+    assert again.exit_code == 0, again.output
+    compared = flat(graphrag("eval", "compare", "latest", "pinned", "--root", root))
+    assert ", with in both runs tog and ppr without vectors." in compared
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda p: p.write_text(LFS_POINTER), "is a pointer of Git LFS, not the table; .*git lfs"),
+        (lambda p: p.write_bytes(p.read_bytes()[:-900]), "is cut short: the end of the file"),
+        (lambda p: p.write_bytes(b""), "is empty, not a table"),
+        (lambda p: pd.read_parquet(p).drop(columns="title").to_parquet(p), "has no column title"),
+        (lambda p: pd.read_parquet(p)[:0].to_parquet(p), "has no rows, which tog"),
+    ],
+)
+def test_a_table_that_no_search_can_read_is_named_before_anything_is_asked(
+    damage, said, copied, server
+):
+    import re
+
+    root = copied("3")
+    assert graphrag("eval", "init", "--root", root).exit_code == 0
+    damage(root / "output" / "entities.parquet")
+    n_calls = len(server.records)
+    asked = ask(root, "--methods", "tog,bm25")
+    queried = graphrag("query", "--root", root, "--method", "tog", QUESTION)
+    for result in (asked, queried):
+        assert result.exit_code == 2, result.output
+        assert re.search(f"entities.parquet {said}", flat(result)), result.output
+        assert "Traceback" not in result.output
+    assert len(server.records) == n_calls
+    if "column" in said or "rows" in said:
+        assert ask(root, "--methods", "bm25").exit_code == 0
+
+
+def test_vectors_without_their_files_are_called_that(copied):
+    root = copied("3")
+    shutil.rmtree(root / "output" / "lancedb" / "text_unit_text.lance" / "_versions")
+    for path in (root / "output" / "lancedb" / "entity_description.lance" / "data").iterdir():
+        path.write_text(LFS_POINTER)
+    made = flat(graphrag("eval", "init", "--root", root))
+    assert methods_of(root) == ["tog", "ppr", "bm25"]
+    assert "_versions is missing (a line *.manifest in a .gitignore leaves it out)" in made
+    assert "holds pointers of Git LFS; fetch the files with: git lfs pull" in made
+
+
+def test_an_embedding_model_of_another_length_is_named(copied, server):
+    root = copied("3")
+    settings = root / "settings.yaml"
+    text = settings.read_text("utf-8")
+    text = text.replace(
+        "text-embedding-3-small,", "text-embedding-3-small, call_args: {dimensions: 64},"
+    )
+    settings.write_text(text, encoding="utf-8")
+    asked = ask(root, "--methods", "basic")
+    assert asked.exit_code != 0
+    assert "gives a question a vector of 64 numbers, and the stored ones have 96" in flat(asked)
+    told = flat(ask(root, "--methods", "ppr"))
+    assert "without vectors" in told

@@ -38,6 +38,7 @@ class Retrieved(Stored):
     - ``n_unknown_ids``: shown ids that the index's tables don't have; 0 unless the tables are of
       another index.
     - ``walk``: None when the method does not say, or an older release kept the response.
+    - ``note``: what the search had to do without, and why; "" if nothing.
     """
 
     method: str
@@ -48,11 +49,12 @@ class Retrieved(Stored):
     n_unknown_ids: int = 0
     walk: Walk | None = None
     in_part: tuple[str, ...] = ()
+    note: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values, as earlier releases did where text units are shown whole."""
-        values = Stored.to_dict(self)
-        return values if self.in_part else {k: v for k, v in values.items() if k != "in_part"}
+        """Return JSON-ready values, as earlier releases did where there is nothing more to say."""
+        empty = {name for name in ("in_part", "note") if not getattr(self, name)}
+        return {k: v for k, v in Stored.to_dict(self).items() if k not in empty}
 
     @property
     def shown_text_unit_ids(self) -> tuple[str, ...]:
@@ -131,6 +133,11 @@ class QueryResult:
     grades: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]], hash=False, repr=False
     )
+
+    @property
+    def lacked(self) -> str:
+        """What the search had to do without, and why; "" if nothing."""
+        return "" if self.retrieved is None else self.retrieved.note
 
     @property
     def doubt(self) -> str:

@@ -12,6 +12,7 @@ from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
+from graphrag.eval.results.conditions import explain_conditions, tell_conditions
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
@@ -57,6 +58,8 @@ class Answer:
     command: str = ""
     how: tuple[str, ...] = ()
     label: str = ""
+    conditions: str = ""
+    """Why methods had to do without something, which the headline names."""
     method: str | None = None
     """The method that it says to use, or that alone was asked."""
 
@@ -70,13 +73,15 @@ class Answer:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The lead, the kinds and the cost, without what is not known."""
-        return tuple(filter(None, (self.lead, self.by_kind, self.cost)))
+        """The conditions, the lead, the kinds and the cost, without what is not known."""
+        return tuple(filter(None, (self.conditions, self.lead, self.by_kind, self.cost)))
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values, without the command, which names this machine's folders."""
         names = ("chip", "headline", "score", "lead", "by_kind", "cost", "next", "label")
-        return {**{name: getattr(self, name) for name in names}, "how": list(self.how)}
+        values = {name: getattr(self, name) for name in names}
+        told = {"conditions": self.conditions} if self.conditions else {}
+        return {**values, **told, "how": list(self.how)}
 
 
 def answer_run(results: "EvaluationResults") -> Answer | None:
@@ -89,7 +94,12 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     analysis, label = results.analysis, label_results(results) or ""
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
-    return replace(_Basis(results, analysis).answer(), label=label)
+    answer = _Basis(results, analysis).answer()
+    if told := tell_conditions(results.terms.conditions):
+        headline = f"{answer.headline.removesuffix('.')}, with {told}."
+        reasons = " ".join(explain_conditions(results.terms.conditions))
+        answer = replace(answer, headline=headline, conditions=reasons)
+    return replace(answer, label=label)
 
 
 class _Basis:

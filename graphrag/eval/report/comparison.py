@@ -16,6 +16,7 @@ from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import EACH_ALONE, money, share
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.table import Line, Part, Table, Value
+from graphrag.eval.results.conditions import Conditions, tell_conditions
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
@@ -68,7 +69,7 @@ def answer_comparison(
         command = look_line(comparison)
     return Answer(
         chip,
-        f"{_changed_budgets(comparison)}{headline}",
+        f"{_changed_budgets(comparison)}{headline.removesuffix('.')}{_tell_conditions(comparison)}.",
         f"{counted(n_pairs, 'question')} compared{_answers(comparison, counts)}, {n_wrong:,} newly "
         f"wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
         tell_reasons(reasons),
@@ -79,6 +80,24 @@ def answer_comparison(
         tuple(map(describe_decision, comparison.items)),
         label_of(comparison),
     )
+
+
+def _tell_conditions(comparison: RunComparison) -> str:
+    """Say what methods had to do without in one of the runs or both, as the end of a sentence."""
+    compared = dict.fromkeys(item.method for item in comparison.items)
+    now, then = (
+        {method: side.conditions[method] for method in compared if method in side.conditions}
+        for side in (comparison.new, comparison.baseline)
+    )
+    parts = [f"{where} {told}" for where, told in _by_run(now, then) if told]
+    return f", with {'; '.join(parts)}" if parts else ""
+
+
+def _by_run(now: Conditions, then: Conditions) -> list[tuple[str, str]]:
+    told = tell_conditions(now), tell_conditions(then)
+    if told[0] == told[1]:
+        return [("in both runs", told[0])]
+    return [("in the new run", told[0]), ("in the baseline", told[1])]
 
 
 def _changed_budgets(comparison: RunComparison) -> str:

@@ -23,6 +23,7 @@ from graphrag.eval.report.cells import (
 )
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
+from graphrag.eval.results.conditions import explain_conditions
 from graphrag.query.model_facts import is_offline
 from graphrag.query.refused import describe_refused
 from graphrag.text.command_lines import eval_line_here
@@ -87,7 +88,10 @@ def make_sections(
     spent, repeats = run_tables.spent_table(results), results.repeats
     own: dict[str, list[Part]] = {
         "doubts": _lines(describe_doubts(results)),
-        "answer": [Line(f"All that follows: {label}.", "bold")] if label else [],
+        "answer": [
+            *([Line(f"All that follows: {label}.", "bold")] if label else []),
+            *_lines(explain_conditions(results.terms.conditions)),
+        ],
         "score": [run_tables.score_table(results, analysis)],
         "left_out": _lines(describe_left_out(results)),
         "gold": [Line(line, is_command=True) for line in describe_gold(results)],

@@ -29,7 +29,7 @@ from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.query.usage import sum_known
 from graphrag.text.bounds import number_beside
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.metrics.measures import MethodMeasures
@@ -108,6 +108,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         rows.append(
             [
                 method,
+                join_names([str(each) for each in results.terms.conditions.get(method, ())]),
                 percent(corrected[method]) if method in corrected else None,
                 mean_cell(outcomes) if results.metrics else None,
                 f"{outcomes.n_scored:,} of {outcomes.n_planned:,}" if results.metrics else None,
@@ -123,6 +124,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     of_judge = "by the judge %" if corrected else right
     columns: list[tuple[str, Kind, str]] = [
         (*METHOD, ""),
+        ("conditions", "text", ""),
         (right, "percent", by_labels),
         (of_judge, "percent", "in brackets the 95 % interval of the score alone"),
         ("judged", "count", "judged: answers with a verdict, of those planned"),
@@ -133,7 +135,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         ("$", "money", ""),
     ]
     planned = {f"{by_metric[primary].n_planned:,}" for by_metric in analysis.outcomes.values()}
-    nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
+    nothing = (None, MISSING, "", 0, *(f"{n} of {n}" for n in planned))
     places = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
     note = "; ".join(filter(None, (columns[n][2] for n in places)))
     note = f"{note[:1].upper()}{note[1:]}."

@@ -149,6 +149,9 @@ class EvaluationResults:
     def on_terms(self, terms: Terms) -> "EvaluationResults":
         """Return the same with the terms; where budgets differ, no method is Pareto-optimal."""
         analysis, metadata = self.analysis, {**self.metadata, "context_budgets": terms.budgets}
+        if terms.conditions:
+            told = {m: [each.to_dict() for each in h] for m, h in terms.conditions.items()}
+            metadata["conditions"] = told
         if analysis is not None and terms.differ:
             unknown = {m: replace(e, is_pareto=None) for m, e in analysis.efficiency.items()}
             analysis = replace(analysis, efficiency=unknown)

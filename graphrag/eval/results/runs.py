@@ -18,6 +18,7 @@ from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.eval.results.analysis import latencies_of, may_wait
+from graphrag.eval.results.conditions import Handicap, read_conditions
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
     NOT_KEPT,
@@ -72,7 +73,7 @@ class RunMetadata:
     ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
     really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
     contexts that held most of a text; none where a run's are not known. ``search_methods``: see
-    ``RunDetails``.
+    ``RunDetails``. ``conditions``: see :func:`read_conditions`.
     """
 
     name: str
@@ -84,6 +85,9 @@ class RunMetadata:
     indexes: Indexes = field(default_factory=dict[str, IndexFacts])
     roomy: tuple[str, ...] = ()
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    conditions: Mapping[str, tuple[Handicap, ...]] = field(
+        default_factory=dict[str, tuple[Handicap, ...]]
+    )
 
     @property
     def embedded_models(self) -> str | None:
@@ -194,7 +198,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
     verdicts = store.verdicts(run.run_id)
-    outlines = store.outlines(run.run_id).values()
+    outlines = store.outlines(run.run_id, with_texts=True).values()
     searched = {(counts and o.failure is None, models_of(o.usage)) for o in outlines}
     answered = [(is_answered, usage_of_models(models)) for is_answered, models in searched]
     judging = store.judge_usage(run.run_id)
@@ -218,6 +222,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         indexes=run.details.indexes,
         roomy=run.details.roomy,
         search_methods=run.details.search_methods,
+        conditions=read_conditions(outlines),
     )
 
 

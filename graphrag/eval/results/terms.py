@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from graphrag.eval.results.conditions import Conditions, Handicap
 from graphrag.eval.results.rows import QuestionKey, Row, item_means
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.index_costs import KINDS, IndexCost
@@ -26,13 +27,14 @@ class Terms:
     ``budgets``: method -> index key -> the most tokens of context that an answer is written from,
     of methods with such a setting. ``index_costs``: name of an index -> what it took to build, None
     where that is not known. ``indexes``: method -> index key -> name of the index that it asks; of
-    a method that is not there the key.
+    a method that is not there the key. ``conditions``: see :func:`read_conditions`.
     """
 
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
     indexes: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    conditions: Conditions = field(default_factory=dict[str, tuple[Handicap, ...]])
 
     def index_of(self, key: str, method: str) -> str:
         """Return the name of the index that a method asks about a key."""

@@ -25,6 +25,7 @@ from graphrag.eval.runner.indexes import (
     check_indexes,
     check_inputs,
     describe_indexes,
+    list_form_notes,
     read_headers,
     read_index_costs,
     read_index_facts,
@@ -168,6 +169,8 @@ async def prepare_run(
         warnings += tuple(list_vector_warnings(built))
     for warning in warnings:
         listener.warn(warning)
+    for note in list_form_notes(headers, roots):
+        listener.note(note)
     if not asks_judge(config, samples):
         listener.note("No judge is asked: only what needs none is measured.")
     announced = announce_embedded(models)

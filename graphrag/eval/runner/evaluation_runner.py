@@ -357,7 +357,8 @@ class EvaluationRunner:
         if name not in self._readers:
             self._readers[name] = RetrievalReader(self._indexes[name].tables)
         method = self._methods.search_method(unit.method)
-        return self._readers[name].read(method, result.context_data)
+        retrieved = self._readers[name].read(method, result.context_data)
+        return replace(retrieved, note=str(getattr(result, "note", "")))
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog

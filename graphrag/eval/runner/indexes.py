@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.config.project_settings import read_settings
+from graphrag.config.project_settings import older_note, read_settings
 from graphrag.config.settings_files import SettingsError
-from graphrag.config.table_files import IndexNotBuiltError, find_table_files, is_unreadable
+from graphrag.config.table_files import (
+    OLD_PREFIX,
+    SEARCHED_TABLES,
+    IndexNotBuiltError,
+    find_table_files,
+    is_unreadable,
+)
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
@@ -61,6 +67,21 @@ def _name_index_in_errors(key: str) -> Generator[None]:
         raise ConfigError(name_index(key, error)) from error
     except IndexNotBuiltError as error:
         raise IndexUnavailableError(name_index(key, error)) from error
+
+
+def list_form_notes(headers: Mapping[str, IndexHeader], roots: Mapping[str, Path]) -> list[str]:
+    """Say of each index whose settings or tables are of an earlier version how they are read."""
+    notes: list[str] = []
+    for name, header in headers.items():
+        if said := older_note(roots[name]):
+            notes.append(f"{name}: {said}.")
+        config = header.config
+        folder, kind = Path(config.output_storage.base_dir or ""), config.table_provider.type
+        files = find_table_files(folder, SEARCHED_TABLES, kind).values() if folder.parts else ()
+        if any(file.name.startswith(OLD_PREFIX) for file in files):
+            form = f"the tables {OLD_PREFIX}* are those of graphrag 0.3 to 1"
+            notes.append(f"{name}: {form}, and are read as they are.")
+    return notes
 
 
 def describe_indexes(

@@ -281,6 +281,11 @@ class StoredResponse:
     abstained: bool = False
 
     @property
+    def lacked(self) -> str:
+        """What the search had to do without, and why; "" if nothing."""
+        return "" if self.retrieved is None else self.retrieved.note
+
+    @property
     def tokens(self) -> int | None:
         """Prompt and output tokens; None where calls are not counted."""
         usage = self.usage

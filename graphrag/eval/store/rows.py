@@ -137,7 +137,7 @@ def _outline_of(text: str | None) -> Retrieved | None:
     values = json.loads(text)
     ids = None if values.get("text_unit_ids") is None else ()
     counts = {name: values.get(name, 0) for name in ("n_sources", "n_unknown_ids")}
-    return Retrieved(values["method"], ids, **counts)
+    return Retrieved(values["method"], ids, **counts, note=values.get("note", ""))
 
 
 def contexts_of(rows: Iterable[Values]) -> dict[str, Shown]:

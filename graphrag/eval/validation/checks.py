@@ -32,6 +32,7 @@ from graphrag.eval.validation.tables import (
     as_text,
     compute,
     count,
+    find,
     first_ids,
     is_blank,
     relate,
@@ -58,6 +59,7 @@ def _check_rows(
     frame: Frame | None,
     rows: str,
     column: str,
+    limits: Thresholds,
     problem: str = "",
     is_broken: Callable[[Array], Mask] = is_blank,
 ) -> CheckResult:
@@ -68,7 +70,8 @@ def _check_rows(
         return skip(name, f"the {rows} have no {column}")
     broken = is_broken(frame[column])
     message = f"{broken.sum()} of {len(frame)} {rows} {problem or f'have no {column}'}"
-    return judge(name, not broken.any(), message, first_ids(frame, broken))
+    otherwise = limits.status_of(int(broken.sum()), len(frame))
+    return judge(name, not broken.any(), message, first_ids(frame, broken), otherwise)
 
 
 def check_documents(
@@ -81,17 +84,17 @@ def check_documents(
     """
     documents, units = tables.documents, tables.text_units
     coverage, covered = _check_coverage(documents, units, limits)
-    metadata, enriched, warning = _check_metadata(units, any_enrichment)
+    metadata, enriched, warning = _check_metadata(units, limits, any_enrichment)
     warnings: list[str] = []
     if documents is None:
         warnings.append("No documents: there is no documents table to compare the text units with.")
-    if coverage.status == "failed":
+    if coverage.status in ("failed", "warning"):
         warnings.append(f"Low coverage: {coverage.message}.")
     least = 100 * limits.low_metadata_ratio
     if enriched is not None and is_below(100 * enriched, least):
         share = number_beside(100 * enriched, least, digits=1)
         warnings.append(f"Low metadata: {share}% of the text units {warning}; below {least:g}%.")
-    filled = _check_rows("document_not_empty", documents, "documents", "text")
+    filled = _check_rows("document_not_empty", documents, "documents", "text", limits)
     if documents is not None and not len(documents):
         filled = judge(filled.name, False, "the documents table has no row")
     characters = tokens = None
@@ -106,9 +109,9 @@ def check_documents(
         "document_processing",
         (
             filled,
-            _check_created(documents, units),
+            _check_created(documents, units, limits),
             coverage,
-            _check_rows("no_empty_chunks", units, "text units", "text"),
+            _check_rows("no_empty_chunks", units, "text units", "text", limits),
             metadata,
         ),
         {
@@ -123,7 +126,7 @@ def check_documents(
     )
 
 
-def _check_created(documents: Frame | None, units: Frame | None) -> CheckResult:
+def _check_created(documents: Frame | None, units: Frame | None, limits: Thresholds) -> CheckResult:
     name = "chunks_created"
     if units is None:
         return judge(name, False, "there is no text_units table")
@@ -137,6 +140,7 @@ def _check_created(documents: Frame | None, units: Frame | None) -> CheckResult:
         without = np.bincount(owned[1], minlength=len(documents)) == 0
         if without.any() and "text" in documents:
             without &= ~is_blank(documents["text"])
+        without &= without[_first_of_same(documents)]
     mentions = _count_mentions(documents, units)
     if mentions is not None:
         absent = mentions.broken
@@ -146,7 +150,25 @@ def _check_created(documents: Frame | None, units: Frame | None) -> CheckResult:
     if absent.any():
         messages.append(f"{absent.sum()} documents list text units that do not exist")
     examples = dict.fromkeys((*first_ids(documents, without), *first_ids(documents, absent)))
-    return judge(name, len(messages) == 1, "; ".join(messages), tuple(examples)[:MAX_EXAMPLES])
+    otherwise = limits.status_of(int((without | absent).sum()), len(documents))
+    found = tuple(examples)[:MAX_EXAMPLES]
+    return judge(name, len(messages) == 1, "; ".join(messages), found, otherwise)
+
+
+def _first_of_same(documents: Frame) -> Rows:
+    """Return for each document the row of the first one with its id, or else with its text.
+
+    graphrag gives files of the same text one id, and text units to the first of them.
+    """
+    first: Rows = np.arange(len(documents))
+    for column in ("text", "id"):
+        if column in documents:
+            values = as_text(documents[column])
+            at = find(values, compute.drop_null(compute.unique(values)))
+            rows = np.flatnonzero(at >= 0)
+            _, begins = np.unique(at[rows], return_index=True)
+            first[rows] = np.minimum(first[rows], first[rows[begins][at[rows]]])
+    return first
 
 
 def _units_of_documents(documents: Frame, units: Frame) -> tuple[Rows, Rows] | None:
@@ -174,7 +196,7 @@ def _check_coverage(
     unit_rows, document_rows = owned
     order = np.argsort(document_rows, kind="stable")
     bounds = np.searchsorted(document_rows[order], np.arange(len(documents) + 1))
-    texts = as_text(units["text"])
+    texts, first = as_text(units["text"]), _first_of_same(documents)
     low, shares = np.zeros(len(documents), np.bool_), list[float]()
     covered = length = 0
     least = 100 * limits.min_coverage
@@ -182,7 +204,8 @@ def _check_coverage(
         text = document.as_py()
         if not text:
             continue
-        own = unit_rows[order[bounds[row] : bounds[row + 1]]]
+        owner = int(first[row]) if bounds[row] == bounds[row + 1] else row
+        own = unit_rows[order[bounds[owner] : bounds[owner + 1]]]
         pieces = [str(texts[int(unit)].as_py() or "") for unit in own]
         part, whole = measure_coverage(str(text), pieces, limits.min_coverage)
         covered, length = covered + part, length + whole
@@ -200,7 +223,8 @@ def _check_coverage(
             f"; {len(shares)} of {len(documents)} documents are below {least:g}% "
             f"({', '.join(listed)})"
         )
-    return judge(name, not shares, message, first_ids(documents, low)), overall
+    otherwise = limits.status_of(len(shares), len(documents))
+    return judge(name, not shares, message, first_ids(documents, low), otherwise), overall
 
 
 def _has_text(values: Array) -> Mask:
@@ -241,7 +265,7 @@ _METADATA: dict[str, Callable[[Array], Mask]] = {
 
 
 def _check_metadata(
-    units: Frame | None, any_enrichment: bool
+    units: Frame | None, limits: Thresholds, any_enrichment: bool
 ) -> tuple[CheckResult, float | None, str]:
     """Return the check, the share of text units with metadata, and what a warning says of it.
 
@@ -269,7 +293,8 @@ def _check_metadata(
         f"{bare.sum()} of {len(units)} carry none of it"
     )
     what = f"carry everything that their table has columns for ({listed})"
-    return judge(name, not bare.any(), message, examples), float(share), what
+    check = judge(name, not bare.any(), message, examples, limits.of_some_rows)
+    return check, float(share), what
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +355,8 @@ def _check_confidence(
     valid = has_value & (numbers >= 0) & (numbers <= 1)
     wrong = has_value & ~valid
     message = f"{wrong.sum()} of {has_value.sum()} confidences are not within 0 and 1"
-    check = judge(name, not wrong.any(), message, first_ids(frame, wrong))
+    otherwise = limits.status_of(int(wrong.sum()), len(frame) + 1)
+    check = judge(name, not wrong.any(), message, first_ids(frame, wrong), otherwise)
     mean = ratio(float(numbers[valid].sum()), int(valid.sum()))
     limit = limits.low_confidence
     low = f"Low confidence: {{}} on average over the {kind}; below {limit:g}."
@@ -342,7 +368,7 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
     frame, units, kind = tables.entities, tables.text_units, "entities"
     confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
     problem = "have a name without letter, digit, symbol"
-    names = _check_rows("entity_names_valid", frame, kind, "title", problem, _is_nameless)
+    names = _check_rows("entity_names_valid", frame, kind, "title", limits, problem, _is_nameless)
     mentioned = skip("entity_mentions_valid", "there are no entities")
     mentions = _count_mentions(frame, units)
     if frame is not None and len(frame):
@@ -358,7 +384,8 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
                 "exist"
             )
             broken = first_ids(frame, mentions.broken)
-            mentioned = judge(mentioned.name, not mentions.orphaned, message, broken)
+            otherwise = limits.status_of(mentions.orphaned, mentions.total)
+            mentioned = judge(mentioned.name, not mentions.orphaned, message, broken, otherwise)
             if mentions.unmentioned.any():
                 warnings.append(
                     f"Unmentioned entities: {mentions.unmentioned.sum()} of {len(frame)} are in no "
@@ -371,7 +398,7 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
         (
             _check_extracted("entities_extracted", frame, kind),
             confidence,
-            _check_rows("entity_types_populated", frame, kind, "type"),
+            _check_rows("entity_types_populated", frame, kind, "type", limits),
             names,
             mentioned,
         ),
@@ -443,7 +470,9 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
             message = (
                 f"{n_orphans} of {len(frame)} relationships name an entity that does not exist"
             )
-            ends = judge(ends.name, not n_orphans, message, first_ids(frame, edges.orphans))
+            otherwise = limits.status_of(int(n_orphans), len(frame))
+            orphans = first_ids(frame, edges.orphans)
+            ends = judge(ends.name, not n_orphans, message, orphans, otherwise)
             if n_orphans:
                 warnings.append(
                     f"Orphaned relationships: {n_orphans} of {len(frame)} name an "
@@ -459,7 +488,7 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
         (
             _check_extracted("relationships_extracted", frame, kind, n_entities),
             confidence,
-            _check_rows("relationship_types_populated", frame, kind, typed),
+            _check_rows("relationship_types_populated", frame, kind, typed, limits),
             ends,
         ),
         {

@@ -167,7 +167,8 @@ def _check_ratios(
         least = limits.min_connectivity
         figure = number_beside(connectivity, least, digits=2)
         message = f"{figure} {counted} an entity; must be more than {least:g}"
-        connected = judge(connected.name, is_below(least, connectivity), message)
+        is_connected = is_below(least, connectivity)
+        connected = judge(connected.name, is_connected, message, otherwise=unreasonable)
     warnings = [
         *warn(
             per_chunk,

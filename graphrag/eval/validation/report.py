@@ -18,6 +18,7 @@ class Thresholds:
     Shares lie in [0, 1]: of each document's text in its text units, of metadata, of the entities
     in the largest connected part (a warning); connectivity is joined pairs, density relationships
     for each entity. So many vectors of one table may every search compare one by one.
+    ``of_some_rows``: the status of a check that some rows pass and others don't.
     """
 
     min_coverage: float = 0.9
@@ -32,6 +33,11 @@ class Thresholds:
     high_density: float = 5.0
     min_largest_component: float = 0.5
     max_unindexed_vectors: int = 2_000
+    of_some_rows: Status = "failed"
+
+    def status_of(self, n_broken: int, n: int) -> Status:
+        """Return the status of a check that so many of the rows do not pass."""
+        return self.of_some_rows if n_broken < n else "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +87,15 @@ class PhaseValidation:
         return {**about, "checks": checks, "warnings": list(self.warnings)}
 
 
-def judge(name: str, passed: bool, message: str, examples: tuple[str, ...] = ()) -> CheckResult:
-    """Return a check that applies; examples are kept only of a failed one."""
-    status: Status = "passed" if passed else "failed"
+def judge(
+    name: str,
+    passed: bool,
+    message: str,
+    examples: tuple[str, ...] = (),
+    otherwise: Status = "failed",
+) -> CheckResult:
+    """Return a check that applies: ``otherwise``, with examples, if it did not pass."""
+    status: Status = "passed" if passed else otherwise
     return CheckResult(name, status, message, () if passed else examples)
 
 
@@ -157,9 +169,11 @@ class PipelineValidationReport:
     def summary(self) -> str:
         """The outcome in two sentences; passed checks and all checks stand in it as 15/17."""
         outcome = "passed" if self.overall_passed else "failed"
+        n_doubtful = self._count("warning")
+        doubtful = f"with a warning: {n_doubtful}; " if n_doubtful else ""
         return (
             f"{self.root or 'Records'}: {outcome}. Checks passed: {self.passed_checks}/"
-            f"{self.total_checks}; failed: {self.failed_checks}; not applicable: "
+            f"{self.total_checks}; failed: {self.failed_checks}; {doubtful}not applicable: "
             f"{self.not_applicable_checks}; warnings: {len(self.all_warnings())}."
         )
 

@@ -6,7 +6,7 @@ an index stands for its rows. Which fields are read is in docs/api.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import cast
@@ -46,7 +46,8 @@ def validate_index(
     then blocks). ``root`` is the project folder. IndexUnavailableError if the settings or a table
     can't be read, or no table is there.
     """
-    limits = thresholds or Thresholds()
+    # A search lives with a text or an entity that lacks something, and not without any.
+    limits = replace(thresholds or Thresholds(), of_some_rows="warning")
     try:
         config = read_settings(root)
         tables = open_tables(config, Path(root))

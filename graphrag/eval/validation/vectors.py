@@ -45,8 +45,9 @@ _SOURCES = {
 def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidation:
     """Check that the vectors that the settings ask for are stored, and for which rows.
 
-    A store that is missing, or whose table can't be searched, fails the check. That some rows
-    have no vector, or no index, is warned of. Only LanceDB can be looked at.
+    A store that is missing, and a table that can't be searched, is warned of, as methods that need
+    no vectors search all the same; so are rows without a vector, or an index. Only LanceDB can be
+    looked at.
     """
     kinds = [name for name in _SOURCES if name in config.embed_text.names]
     metrics: dict[str, Metric] = {f"{name}_vectors": None for name in kinds}
@@ -58,7 +59,8 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     elif not uses_lancedb(config):
         check = skip(name, f"a store of type {store.type} can't be looked at")
     elif "://" not in place and not Path(place).is_dir():
-        check = judge(name, False, f"there is no vector store at {place}; build the index anew")
+        message = f"there is no vector store at {place}: local and basic can't search"
+        check = judge(name, False, message, otherwise="warning")
     else:
         for kind in kinds:
             try:
@@ -77,7 +79,7 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
                     "outside of its index, so that every search compares them one by one."
                 )
         message = "; ".join(problems) or f"the vectors of {', '.join(kinds)} are stored"
-        check = judge(name, not problems, message)
+        check = judge(name, not problems, message, otherwise="warning")
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
 
 

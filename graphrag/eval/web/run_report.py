@@ -13,6 +13,7 @@ from graphrag.eval.dataset.samples import Sample, count_gold
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.run import analysis_of, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
+from graphrag.eval.results.conditions import read_conditions
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import (
     Figures,
@@ -144,6 +145,7 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
         details.search_methods,
         {key: details.index_costs.get(key) for key in run.setup.searched()},
     )
+    terms = replace(terms, conditions=read_conditions(outcome.results))
     results = aggregate_results(
         outcome.results,
         config.metrics,

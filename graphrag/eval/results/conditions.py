@@ -1,0 +1,87 @@
+"""What each method of a run had to do without where it answered, beside its name and its score."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from graphrag.text.phrases import join_names
+
+Conditions = Mapping[str, tuple["Handicap", ...]]
+"""Method -> its handicaps; a method without any is not there."""
+
+
+class Answered(Protocol):
+    """A response of a method, kept or just made."""
+
+    @property
+    def method(self) -> str:
+        """The method that was asked."""
+        ...
+
+    @property
+    def lacked(self) -> str:
+        """What the search had to do without, and why; "" if nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handicap:
+    """What a method had to do without in ``n`` of its ``of`` answers: ``what``, and ``why``."""
+
+    what: str
+    why: str
+    n: int
+    of: int
+
+    def __str__(self) -> str:
+        share = "" if self.n == self.of else f" in {self.n:,} of {self.of:,} answers"
+        return f"without {self.what}{share}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as files have it."""
+        return {"without": self.what, "why": self.why, "n": self.n, "of": self.of}
+
+
+def read_conditions(responses: Iterable[Answered]) -> dict[str, tuple[Handicap, ...]]:
+    """Return the handicaps of methods by what their searches said."""
+    totals: Counter[str] = Counter()
+    notes: dict[str, Counter[str]] = {}
+    for response in responses:
+        totals[response.method] += 1
+        if response.lacked:
+            notes.setdefault(response.method, Counter())[response.lacked] += 1
+    return {method: tuple(_handicaps(counts, totals[method])) for method, counts in notes.items()}
+
+
+def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:
+    """Join notes of the same kind: the commonest reason stands for the others."""
+    by_what: dict[str, list[tuple[str, int]]] = {}
+    for note, n in notes.most_common():
+        lead, _, why = note.partition(": ")
+        by_what.setdefault(_WHAT.get(lead, lead), []).append((why or note, n))
+    return [
+        Handicap(what, reasons[0][0], sum(n for _, n in reasons), of)
+        for what, reasons in by_what.items()
+    ]
+
+
+_WHAT = {"words alone ranked the texts": "vectors"}
+"""How a note of a search begins -> what the search did without."""
+
+
+def tell_conditions(conditions: Conditions) -> str:
+    """Return who had to do without what, as the end of a sentence; "" where nobody had to."""
+    groups: dict[str, list[str]] = {}
+    for method, handicaps in conditions.items():
+        groups.setdefault(join_names([str(each) for each in handicaps]), []).append(method)
+    return "; ".join(f"{join_names(names)} {what}" for what, names in groups.items())
+
+
+def explain_conditions(conditions: Conditions) -> list[str]:
+    """Return why methods had to do without something, a line each."""
+    groups: dict[str, list[str]] = {}
+    for method, handicaps in conditions.items():
+        for each in handicaps:
+            groups.setdefault(f"{each}: {each.why}", []).append(method)
+    return [f"{join_names(names)} answered {what}." for what, names in groups.items()]
