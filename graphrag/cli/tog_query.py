@@ -18,7 +18,7 @@ from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
 from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
-from graphrag.text.console import open_console, say
+from graphrag.text.console import open_console, replace_unknown_characters, say
 from graphrag.text.controls import ShownStream, strip_controls
 from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
@@ -113,6 +113,7 @@ def _redacted_errors() -> Generator[None]:
 @contextlib.contextmanager
 def _shown_stdout() -> Generator[None]:
     """Show what is printed of an answer, whole or as it arrives, as text and nothing else."""
+    replace_unknown_characters()
     with contextlib.redirect_stdout(cast("IO[str]", ShownStream(sys.stdout))):
         yield
 

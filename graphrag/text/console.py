@@ -1,6 +1,8 @@
 """A console that no text can steer, and the sentences of commands on it."""
 
+import io
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,8 +40,19 @@ class _Console(Console):
         os.close(nowhere)
 
 
+def replace_unknown_characters() -> None:
+    """Have what a terminal or file has no character for printed as a question mark.
+
+    Python would end with an error there, after what is printed was paid for.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
 def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that takes no text for markup, emoji codes or something to highlight."""
+    replace_unknown_characters()
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001, of questions in many scripts
 import csv
 import json
 import sys
@@ -229,14 +230,179 @@ def test_a_guess_at_the_encoding_is_said(tmp_path):
     path = tmp_path / "d.csv"
     path.write_bytes("question,answer\nWhose café?,Ann\n".encode("latin-1"))
     (warning,) = read_dataset(path, "a").warnings
-    assert "was read as Windows-1252 (Latin-1), e.g. 'café?" in warning
+    assert "was read as Windows-1252 (100% sure), e.g. 'café'" in warning
     for content, said in (
-        (b"question\n\x81\n", "neither UTF-8 nor Windows-1252"),
+        (b"question\n\x81\n", "may as well be .*; save it as UTF-8, or name its encoding in "),
         (b"\xff\xfea", "begins as utf-16 text, but is none"),
+        ("question,answer\nKöln größer,é\n".encode() + b"\xff", "UTF-8 but for 1 bytes.* line 3"),
     ):
         path.write_bytes(content)
         with pytest.raises(DatasetError, match=said):
             read_dataset(path)
+
+
+LONG = {
+    "gbk": (
+        "谁修理了大灯？",
+        "灯塔在哪座岛上？",
+        "谁写信给了艾格尼丝？",
+        "约纳斯从谁那里学会了手艺？",
+        "港口的玻璃工厂叫什么名字？",
+        "谁把岛卖给了公司？",
+        "娜佳在甲板上发现了什么？",
+        "旧塔是什么时候建的？",
+    ),
+    "big5": (
+        "誰修理了大燈？",
+        "燈塔在哪座島上？",
+        "誰寫信給了艾格尼絲？",
+        "約納斯從誰那裡學會了手藝？",
+        "港口的玻璃工廠叫什麼名字？",
+        "誰把島賣給了公司？",
+        "娜佳在甲板上發現了什麼？",
+        "舊塔是什麼時候建的？",
+    ),
+    "cp949": (
+        "누가 큰 등불을 고쳤습니까?",
+        "등대는 어느 섬에 있습니까?",
+        "누가 편지를 썼습니까?",
+        "요나스는 누구에게서 기술을 배웠습니까?",
+        "항구의 유리 공장 이름은 무엇입니까?",
+        "누가 섬을 회사에 팔았습니까?",
+        "나디아는 갑판에서 무엇을 찾았습니까?",
+        "옛 탑은 언제 지어졌습니까?",
+    ),
+    "shift_jis": (
+        "誰が大きなランプを修理しましたか。",
+        "灯台はどの島にありますか。",
+        "ヨナスは誰から技術を学びましたか。",
+        "港のガラス工場の名前は何ですか。",
+        "誰が島を会社に売りましたか。",
+        "ナディアは甲板で何を見つけましたか。",
+        "古い塔はいつ建てられましたか。",
+    ),
+    "euc_jp": (
+        "誰が大きなランプを修理しましたか。",
+        "灯台はどの島にありますか。",
+        "ヨナスは誰から技術を学びましたか。",
+        "港のガラス工場の名前は何ですか。",
+        "誰が島を会社に売りましたか。",
+        "ナディアは甲板で何を見つけましたか。",
+        "古い塔はいつ建てられましたか。",
+    ),
+    "cp1251": (
+        "Кто починил большую лампу?",
+        "На каком острове стоит маяк?",
+        "Кто написал письмо Агнес?",
+        "У кого Йонас научился ремеслу?",
+        "Как называется стекольный завод в порту?",
+        "Кто продал остров компании?",
+        "Что нашла Надя на палубе?",
+        "Когда построили старую башню?",
+    ),
+    "koi8_r": (
+        "Кто починил большую лампу?",
+        "На каком острове стоит маяк?",
+        "Кто написал письмо Агнес?",
+        "У кого Йонас научился ремеслу?",
+        "Как называется стекольный завод в порту?",
+        "Кто продал остров компании?",
+        "Что нашла Надя на палубе?",
+        "Когда построили старую башню?",
+    ),
+    "cp1253": (
+        "Ποιος επισκεύασε τη μεγάλη λάμπα;",
+        "Σε ποιο νησί βρίσκεται ο φάρος;",
+        "Ποιος έγραψε γράμμα στην Αγνή;",
+        "Από ποιον έμαθε ο Γιόνας την τέχνη του;",
+        "Πώς λέγεται το εργοστάσιο γυαλιού στο λιμάνι;",
+        "Ποιος πούλησε το νησί στην εταιρεία;",
+        "Τι βρήκε η Νάντια στο κατάστρωμα;",
+        "Πότε χτίστηκε ο παλιός πύργος;",
+    ),
+    "cp1255": (
+        "מי תיקן את המנורה הגדולה?",
+        "באיזה אי נמצא המגדלור?",
+        "מי כתב מכתב לאגנס?",
+        "ממי למד יונס את מלאכתו?",
+        "איך קוראים למפעל הזכוכית בנמל?",
+        "מי מכר את האי לחברה?",
+        "מה מצאה נדיה על הסיפון?",
+        "מתי נבנה המגדל הישן?",
+    ),
+    "cp1256": (
+        "من أصلح المصباح الكبير؟",
+        "في أي جزيرة تقع المنارة؟",
+        "من كتب رسالة إلى أغنيس؟",
+        "ممن تعلم يوناس حرفته؟",
+        "ما اسم مصنع الزجاج في الميناء؟",
+        "من باع الجزيرة للشركة؟",
+        "ماذا وجدت نادية على السطح؟",
+        "متى بني البرج القديم؟",
+    ),
+    "cp1250": (
+        "Kto naprawił wielką lampę?",
+        "Na której wyspie stoi latarnia?",
+        "Kto napisał list do Agnieszki?",
+        "Od kogo Jonas nauczył się rzemiosła?",
+        "Jak nazywa się huta szkła w porcie?",
+        "Kto sprzedał wyspę spółce?",
+        "Co znalazła Nadia na pokładzie?",
+        "Kiedy zbudowano starą wieżę?",
+    ),
+    "iso8859_2": (
+        "Kdo opravil velkou lampu?",
+        "Na kterém ostrově stojí maják?",
+        "Kdo napsal dopis Agnes?",
+        "Od koho se Jonáš naučil řemeslu?",
+        "Jak se jmenuje sklárna v přístavu?",
+        "Kdo prodal ostrov společnosti?",
+        "Co našla Naďa na palubě?",
+        "Kdy byla postavena stará věž?",
+    ),
+    "cp1254": (
+        "Büyük lambayı kim onardı?",
+        "Deniz feneri hangi adada?",
+        "Agnes'e mektubu kim yazdı?",
+        "Jonas zanaatını kimden öğrendi?",
+        "Limandaki cam fabrikasının adı ne?",
+        "Adayı şirkete kim sattı?",
+        "Nadia güvertede ne buldu?",
+        "Eski kule ne zaman yapıldı?",
+    ),
+    "mac_roman": (
+        "Wer reparierte die große Lampe?",
+        "Über welchen Hafen?",
+        "Où se trouve le phare de l’île ?",
+        "Qui a réparé la grande lampe ?",
+    ),
+    "cp1252": (
+        "Wer reparierte die große Lampe?",
+        "Steht der Leuchtturm über dem Hafen?",
+        "Wem gehört das Café in Köln?",
+    ),
+}
+SURE = ("gbk", "big5", "cp949", "shift_jis", "cp1251", "koi8_r", "cp1253", "cp1256", "cp1252")
+
+
+@pytest.mark.parametrize("encoding", LONG)
+def test_no_text_is_read_in_an_encoding_that_is_not_its_own(tmp_path, encoding):
+    path = tmp_path / "d.csv"
+    for n in (8, 2, 1):
+        questions = LONG[encoding][:n]
+        rows = "".join(f'"{question}",Ann\n' for question in questions)
+        path.write_bytes(f"question,answer\n{rows}".encode(encoding))
+        said, found = "", questions
+        try:
+            found = tuple(sample.question for sample in read_dataset(path, "a").samples)
+        except DatasetError as error:
+            said = str(error)
+        assert found == questions
+        assert not said or "name its encoding in dataset.encoding of eval_config.yaml" in said
+        assert not said or n < 8 or encoding not in SURE, said
+        named = read_dataset(path, "a", encoding=encoding)
+        assert tuple(sample.question for sample in named.samples) == questions
+        assert named.warnings == ()
 
 
 def test_parquet_is_read_with_its_lists_and_gaps(tmp_path):

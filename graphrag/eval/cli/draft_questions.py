@@ -15,6 +15,7 @@ from graphrag.eval.cli.interrupts import INTERRUPTED, run_coroutine, stop_by
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, working
 from graphrag.eval.cli.validate import find_roots
+from graphrag.eval.config.sections import DatasetSettings
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
 from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
@@ -133,9 +134,10 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
 
 
 def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Sample]:
-    columns = place.read_config(writes=False).dataset.columns if place.has_config() else {}
+    given = place.read_config(writes=False).dataset if place.has_config() else DatasetSettings()
     path = place.root / file if (place.root / file).exists() else file
-    dataset = read_dataset(path, next(iter(roots)) if len(roots) == 1 else None, columns)
+    only_key = next(iter(roots)) if len(roots) == 1 else None
+    dataset = read_dataset(path, only_key, given.columns, given.encoding)
     for warning in dataset.warnings:
         say(f"Warning: {warning}", stderr=True)
     check_keys(dataset.samples, roots)
@@ -207,7 +209,7 @@ def _read_questions(place: Place, path: Path) -> list[str]:
     if not file.is_file() or file.resolve() == path.resolve():
         return []
     try:
-        samples = read_dataset(file, "", config.dataset.columns).samples
+        samples = read_dataset(file, "", config.dataset.columns, config.dataset.encoding).samples
     except NoRowsError:
         return []
     return [sample.question for sample in samples]

@@ -15,6 +15,7 @@ from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.text.command_lines import eval_line, release_line
 from graphrag.text.console import open_console, say
+from graphrag.text.encodings import check_encoding
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags"
 def init(
     place: Place,
     input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None,
+    encoding: Annotated[
+        str | None, option("Encoding of the texts, such as gbk; UTF-8 needs none.", "--encoding")
+    ] = None,
     offline: Annotated[
         bool, option("Make and build a project of the embedded models.", "--offline")
     ] = False,
@@ -49,7 +53,14 @@ def init(
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
-    texts = {} if input is None else _read(input, root)
+    if encoding is not None:
+        try:
+            check_encoding(encoding)
+        except ValueError as error:
+            raise UsageError(f"--encoding: {error}.") from error
+        if input is None:
+            raise UsageError("--encoding is that of the texts of --input; name their folder.")
+    texts = {} if input is None else _read(input, root, encoding)
     has_settings = True
     try:
         settings = find_settings(root)
@@ -115,7 +126,7 @@ def _asks_embedded_models(root: Path) -> bool:
     return bool(models) and all(model.type == "offline" for model in models)
 
 
-def _read(folder: Path, root: Path) -> dict[str, str]:
+def _read(folder: Path, root: Path, encoding: str | None) -> dict[str, str]:
     """Return name -> text of what is to go into a project's input; say what is left out.
 
     Raises UsageError if the folder holds the project, or the project has other texts.
@@ -126,7 +137,7 @@ def _read(folder: Path, root: Path) -> dict[str, str]:
     if folder.resolve() != to.resolve() and root.resolve().is_relative_to(folder.resolve()):
         msg = f"--input {folder} holds the project's folder {root} as well"
         raise UsageError(f"{msg}; name a --root outside of it.")
-    texts = read_texts(folder)
+    texts = read_texts(folder, encoding)
     for path in to.rglob("*") if folder.resolve() != to.resolve() else ():
         name = path.relative_to(to).as_posix()
         if path.is_file() and texts.documents.get(name) != path.read_text("utf-8", "replace"):

@@ -76,7 +76,9 @@ def read_questions(
     if not keys:
         raise ConfigError(f"{config_name()} configures no index; add one under indexes.")
     only_key = keys[0] if len(keys) == 1 else None
-    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
+    dataset = read_dataset(
+        config.dataset_path, only_key, config.dataset.columns, config.dataset.encoding
+    )
     samples = dataset.samples
     if imdb_key is not None:
         samples = [sample for sample in samples if sample.imdb_key == imdb_key]

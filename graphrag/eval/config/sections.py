@@ -20,6 +20,7 @@ from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import SearchMethod
 from graphrag.text.bounds import is_below
+from graphrag.text.encodings import check_encoding
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
 _USUAL: Mapping[str, tuple[float | None, float]] = {
@@ -113,6 +114,13 @@ class DatasetSettings(FrozenSection):
     """Relative to the root."""
     columns: dict[str, str] = Field(default_factory=dict[str, str])
     """Field -> heading of the column that holds it, if the headings don't tell."""
+    encoding: str | None = None
+    """The encoding of the file, such as ``gbk``; None: UTF-8, or what the file itself tells."""
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str | None) -> str | None:
+        return None if value is None else check_encoding(value)
 
     @field_validator("columns")
     @classmethod

@@ -1,6 +1,5 @@
 """Reading a dataset's rows, which of its columns is which field, and the texts of a folder."""
 
-import codecs
 import csv
 import io
 import json
@@ -19,6 +18,7 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.errors import DatasetError
 from graphrag.text.command_lines import config_name
+from graphrag.text.encodings import MARKS, UnknownEncodingError, decode
 from graphrag.text.input_files import MOST_BYTES, read_input
 
 MAX_CHARACTERS = 131_072
@@ -29,13 +29,6 @@ _TEXT = ("", ".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org")
 ROWS_UNDER = ("questions", "data", "samples")
 """The keys under which a JSON object may hold its list of rows."""
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
-_MARKS = (  # UTF-32's mark begins with UTF-16's
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 LIST_FIELDS = (
     *("evidence", "expected_sources", "expected_entities", "keywords", "aspects", "assertions"),
 )
@@ -74,10 +67,11 @@ class RowsRead(NamedTuple):
     headings: tuple[str, ...] = ()
 
 
-def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
+def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = None) -> RowsRead:
     """Read the rows of a dataset file, whose ending tells the format, or refuse it by line or row.
 
-    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table.
+    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table;
+    ``encoding`` is that of the file, None where it is to be told.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
@@ -86,7 +80,8 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
     content = _content(file)
     if kind == ".parquet":
         return RowsRead(_parquet_rows(file, content))
-    text, warnings = decode_text(file, content)
+    setting = f"dataset.encoding of {config_name()}"
+    text, warnings = decode_text(file, content, encoding, setting)
     if kind in (".csv", ".tsv"):
         rows, headings = _table_rows(file, text, columns)
         return RowsRead(rows, warnings, headings)
@@ -123,33 +118,28 @@ def _content(file: Path) -> bytes:
     return content
 
 
-def decode_text(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
-    """Decode by the mark at the beginning, else as UTF-8, else as Windows-1252 and say so.
+def decode_text(
+    file: Path, content: bytes, encoding: str | None = None, setting: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """Decode by the mark at the beginning, else as UTF-8, else by a guess that is sure; say so.
 
-    Raises DatasetError if it is no text.
+    ``encoding`` is the one that the user names, in ``setting``. Raises DatasetError if it is no
+    text, or no guess is sure.
     """
-    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
-    warnings: tuple[str, ...] = ()
+    named = f", or name its encoding in {setting}" if setting else ""
     try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        if encoding != "utf-8":
-            msg = f"{file} begins as {encoding} text, but is none ({error.reason}); save it again."
-            raise DatasetError(msg) from error
-        try:
-            text = content.decode("cp1252")
-        except UnicodeDecodeError:
-            msg = f"{file} is neither UTF-8 nor Windows-1252 (Latin-1) text; save it as UTF-8."
-            raise DatasetError(msg) from error
-        word = next(word for word in text.split() if not word.isascii())
-        warnings = (
-            f"{file} is not UTF-8; it was read as Windows-1252 (Latin-1), e.g. {word[:40]!r}; save "
-            "it as UTF-8 if that looks wrong",
-        )
+        text, guess = decode(content, encoding)
+    except UnknownEncodingError as error:
+        raise DatasetError(f"{file} can't be read: {error}; save it as UTF-8{named}.") from error
     if "\x00" in text:
         line = text[: text.index("\x00")].count("\n") + 1
         raise DatasetError(f"{file}, line {line} holds a NUL character; save it as UTF-8 text.")
-    return text, warnings
+    if guess is None:
+        return text, ()
+    return text, (
+        f"{file} is not UTF-8; it was read as {guess.encoding} ({guess.sureness:.0%} sure), e.g. "
+        f"{guess.word!r}; save it as UTF-8{named} if that looks wrong",
+    )
 
 
 def _json_rows(file: Path, text: str) -> list[object]:
@@ -430,11 +420,12 @@ class Texts:
     warnings: tuple[str, ...] = ()
 
 
-def read_texts(folder: Path) -> Texts:
+def read_texts(folder: Path, encoding: str | None = None) -> Texts:
     """Read every file of text below a folder; hidden ones are passed over.
 
-    A name that does not end in .txt gets that ending, as the release indexes no other. Raises
-    DatasetError if there is no text in it; says what there is.
+    A name that does not end in .txt gets that ending, as the release indexes no other.
+    ``encoding`` is that of the texts, None where it is to be told. Raises DatasetError if there is
+    no text in the folder, saying what there is, or a text whose encoding can't be told.
     """
     if not folder.is_dir():
         what = "is a file; name the folder that it is in" if folder.exists() else "does not exist"
@@ -448,8 +439,11 @@ def read_texts(folder: Path) -> Texts:
             left_out[name] = f"{path.suffix} is not read as text"
             continue
         try:
-            text, further = decode_text(path, path.read_bytes())
-        except DatasetError:
+            content = path.read_bytes()
+            if b"\x00" in content and not content.startswith(MARKS):
+                raise ValueError
+            text, further = decode_text(path, content, encoding, "--encoding")
+        except ValueError:
             left_out[name] = "it is not text"
         except OSError as error:
             left_out[name] = error.strerror or type(error).__name__

@@ -220,18 +220,22 @@ def read_samples(
 
 
 def read_dataset(
-    path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
+    path: Path | str,
+    only_key: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
 ) -> Dataset:
     """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
 
     ``only_key`` is the key of rows that name none, when one index is configured; ``columns`` has
-    field -> heading of the column that holds it, where the headings do not tell. An exact
+    field -> heading of the column that holds it, where the headings do not tell; ``encoding`` is
+    that of the file, None where it is to be told. An exact
     repetition of a row is asked once, and warned of. A DatasetError if the file is missing, empty
     or malformed, or two rows contradict each other, names the row and the field.
     """
     file = Path(path)
     columns = columns or {}
-    read = read_rows(file, columns)
+    read = read_rows(file, columns, encoding)
     parsed = _parse_rows(read.rows, only_key, str(file), columns, read.headings)
     return Dataset(parsed.samples, (*read.warnings, *parsed.warnings))
 
