@@ -144,8 +144,7 @@ def _to_numbers(column: Any) -> Any:
     """Return a column of numbers, which may be written as texts; NaN for what is none."""
     import pandas as pd
 
-    to_numeric: Any = pd.to_numeric
-    return to_numeric(column, errors="coerce")
+    return cast("Any", pd).to_numeric(column, errors="coerce")
 
 
 def _complete_entities(frame: _Frame, tables: IndexTables) -> _Frame:

@@ -141,7 +141,7 @@ class Passages:
             ]
         self._words = words.of(texts)
 
-    def scores(self, question: str) -> npt.NDArray[np.float32]:
+    def scores(self, question: str) -> npt.NDArray[np.float64]:
         """Return the score of each passage by BM25, 0 where it shares no word with a question.
 
         What stands beside a passage in its text unit adds 0.3 of its own score.
@@ -153,7 +153,7 @@ class Passages:
         beside = np.zeros_like(scores)
         beside[1:] += np.where(meet, scores[:-1], 0)
         beside[:-1] += np.where(meet, scores[1:], 0)
-        return np.where(scores > 0, scores + np.float32(_BESIDE) * beside, scores)
+        return np.where(scores > 0, scores + _BESIDE * beside, scores)
 
     def of(self, row: int) -> range:
         """Return the passages of a text unit."""
