@@ -208,7 +208,7 @@ def main() -> None:
     given = (url, int(concurrency), int(calls), Path(folder))
     kind, _, client = way.partition("-")
     if client:
-        from graphrag.eval.runner.event_loop import run_coroutine  # as the command does
+        from graphrag.eval.cli.interrupts import run_coroutine  # as the command does
 
         made = {"judged": judged, "searched": searched}[kind]
         run_coroutine(made(client, *given))

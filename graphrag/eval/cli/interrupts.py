@@ -160,9 +160,7 @@ def run_coroutine(main: Coroutine[object, object, T]) -> T:
 
     Raises KeyboardInterrupt if an interrupt canceled it.
     """
-    from graphrag.eval.runner.event_loop import open_loop
-
-    with asyncio.Runner(loop_factory=open_loop) as runner:
+    with asyncio.Runner() as runner:
         loop = runner.get_loop()
         task = loop.create_task(main)
         try:
