@@ -34,8 +34,8 @@ Verbose = Annotated[bool, option("Show tracebacks, write a debug log.", "--verbo
 MaxCost = Annotated[float | None, option("Stop before the cost passes US$ N.", min=0)]
 Resume = Annotated[bool, option("Continue the last unfinished run.", "--resume")]
 RetryErrors = Annotated[bool, option("Resume, and retry what failed.", "--retry-errors")]
-# --help leaves these out to fit a screen: docs/files.md and docs/scale.md tell of them.
-Otel = Annotated[bool, option("Send spans to an OTLP collector.", "--otel", hidden=True)]
+Otel = Annotated[bool, option("Send spans to an OTLP collector.", "--otel")]
+# --help leaves these out to fit a screen: docs/scale.md tells of them.
 Workers = Annotated[
     int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
 ]
