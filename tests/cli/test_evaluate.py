@@ -294,8 +294,8 @@ def other_embedding_size(evaluation: Evaluation) -> None:
     path.write_text(path.read_text("utf-8").replace("vector_size: 384", "vector_size: 1536"))
 
 
-def two_answers(evaluation: Evaluation) -> None:
-    evaluation.write_rows([ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}])
+def two_assertions(evaluation: Evaluation) -> None:
+    evaluation.write_rows([ROWS[0], {**ROWS[0], "id": "other", "assertions": ["Clara Reed"]}])
     shutil.rmtree(evaluation.project / "output")  # nor is an index built and paid for
 
 
@@ -311,7 +311,7 @@ def no_price(evaluation: Evaluation) -> None:
 
 BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
     (small_terms, "--index", "equal_terms.max_context_tokens of tog: Input should be greater"),
-    (two_answers, "--index", "ask the same question of clock, but have different answers"),
+    (two_assertions, "--index", "ask the same question of clock, but have different assertions"),
     (
         lambda e: (e.project / "output" / "relationships.parquet").unlink(),
         "-q",

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.benchmark_files import HOTPOT, MUSIQUE, PASSAGES, RAGAS, write_samples
+from support.benchmark_files import (
+    BENCH,
+    CORPUS,
+    HOTPOT,
+    MUSIQUE,
+    PASSAGES,
+    RAGAS,
+    write_samples,
+)
 from support.clock_evaluation import in_process
 from support.openai_server import running_server
 from support.projects import server_settings
@@ -86,7 +94,7 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
     for said in (
         "their passage does not hold: 1 (hotpot.json, row 1: sentence 7 of 'Brass Tower')",
         "that the files do not have: 1 (hotpot.json, row 1: 'Nowhere')",
-        "again with another answer, left out: 1 (hotpot.json, row 3)",
+        "again with another answer, asked once: each answer is accepted: 1 (hotpot.json, row 3)",
         "the id of another one, which lose it: 2 (hotpot.json, row 2: h1; ",
         "no run could ask, left out: 2 (hotpot.json, row 6: it has no question; 'Why?': "
         "answer is missing; ",
@@ -96,7 +104,18 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
     first, second = read(tmp_path / "p")["questions"]
     assert [name[:11] for name in first["expected_sources"]] == ["Brass_Tower"]
     assert ("evidence" in first, "id" in second) == (False, False)
+    assert second["answer"].endswith("\n- Arden")
     assert json.loads((tmp_path / "p/eval/questions.not_matched.json").read_text("utf-8"))
+
+
+def test_questions_of_graphrag_bench_need_no_evidence(tmp_path):
+    bare = {name: value for name, value in BENCH[0].items() if not name.startswith("evidence")}
+    questions = save(tmp_path / "questions.json", bare)
+    corpus = save(tmp_path / "corpus.json", CORPUS)
+    done = run_import(tmp_path / "p", "graphrag-bench", questions, corpus)
+    assert done.exit_code == 0, done.output
+    (row,) = read(tmp_path / "p")["questions"]
+    assert (row["answer"], "evidence" in row) == ("Port Sorrel", False)
 
 
 def test_a_question_that_only_its_own_passages_leave_open_is_not_asked(tmp_path):

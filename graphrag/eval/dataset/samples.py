@@ -5,10 +5,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from warnings import warn
 
 from pydantic import (
@@ -229,14 +229,15 @@ def read_dataset(
 
     ``only_key`` is the key of rows that name none, when one index is configured; ``columns`` has
     field -> heading of the column that holds it, where the headings do not tell; ``encoding`` is
-    that of the file, None where it is to be told. An exact
-    repetition of a row is asked once, and warned of. A DatasetError if the file is missing, empty
-    or malformed, or two rows contradict each other, names the row and the field.
+    that of the file, None where it is to be told. An exact repetition of a row is asked once, and
+    so is a question that stands there with several answers: each of them is accepted. Both are
+    warned of. A DatasetError if the file is missing, empty or malformed, or two rows contradict
+    each other otherwise, names every such row and the field.
     """
     file = Path(path)
     columns = columns or {}
     read = read_rows(file, columns, encoding)
-    parsed = _parse_rows(read.rows, only_key, str(file), columns, read.headings)
+    parsed = _parse_rows(read.rows, only_key, str(file), columns, read.headings, merges=True)
     return Dataset(parsed.samples, (*read.warnings, *parsed.warnings))
 
 
@@ -274,54 +275,141 @@ def _parse_rows(
     source: str,
     columns: Mapping[str, str],
     headings: Sequence[str],
+    merges: bool = False,
 ) -> Dataset:
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
-            kind = type(row).__name__
-            raise DatasetError(f"{source}: row {number} is not an object with fields but {kind}.")
+    _refuse_faults(
+        source,
+        [
+            f"{source}: row {number} is not an object with fields but {type(row).__name__}."
+            for number, row in enumerate(rows, 1)
+            if not isinstance(row, Mapping)
+        ],
+    )
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
-    samples: list[Sample] = []
-    rows = [  # what is missing is None, and not NaN, as in a data frame
-        {k: None if isinstance(v, float) and isnan(v) else v for k, v in row.items()}
+    rows = [  # what is missing is None, and not NaN or NA, as in a data frame
+        {k: _plain_value(v) for k, v in row.items()}
         for row in cast("Sequence[Mapping[str, object]]", rows)
     ]
     flat = [unfold_autoq(row) for row in rows]
-    first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
-    ids: dict[str, int] = {}
-    repeated: list[str] = []
+    found = _Samples(source, merges)
     # AutoQ finds no assertions for some of its questions.
     bare = {n for n, row in enumerate(flat, 1) if row is not rows[n - 1] and not row["assertions"]}
     bare = bare if len(bare) < len(rows) else set[int]()
     for number, row in enumerate(map_rows(flat, columns, source, headings), 1):
         if number in bare:
             continue
-        sample = parse_sample(row, f"{source}: row {number}", only_key)
-        key = (sample.imdb_key, fold_wording(sample.question))
-        if key in first_row:
-            before, first = first_row[key]
-            if _expects(first) != _expects(sample):
-                raise DatasetError(_describe_contradiction(source, before, first, number, sample))
-            repeated.append(f"{before} and {number}")
-            continue
-        if sample.id in ids:
-            raise DatasetError(
-                f"{source}: rows {ids[sample.id]} and {number} have the same id {sample.id!r}, but "
-                "ask different questions; ids must be unique."
-            )
-        first_row[key] = (number, sample)
-        ids[sample.id] = number
-        samples.append(sample)
-    warnings: list[str] = []
+        try:
+            found.add(number, parse_sample(row, f"{source}: row {number}", only_key))
+        except DatasetError as error:
+            found.faults.append(str(error))
+    _refuse_faults(source, found.faults)
+    warnings = found.warnings()
     if bare:
-        warnings.append(f"{source}: {len(bare)} of AutoQ's questions have no assertions: left out")
-    if repeated:
-        times = "question is" if len(repeated) == 1 else "questions are"
-        warnings.append(
-            f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
-            f"(e.g. rows {repeated[0]})"
-        )
-    return Dataset(samples, tuple(warnings))
+        left_out = f"{source}: {len(bare)} of AutoQ's questions have no assertions: left out"
+        warnings.insert(0, left_out)
+    return Dataset([sample for _, sample in found.first_row.values()], tuple(warnings))
+
+
+def _plain_value(value: object) -> object:
+    """Return a value of a data frame as Python has it; None where it says that one is missing."""
+    kind = type(value).__module__.partition(".")[0]
+    if kind == "pandas" and type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if kind == "numpy" and getattr(value, "ndim", 1) == 0:
+        value = cast("Any", value).item()
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+_MOST_FAULTS = 10
+
+
+def _refuse_faults(source: str, faults: Sequence[str]) -> None:
+    """Raise a DatasetError of all faults of rows, if there is one."""
+    if len(faults) < 2:
+        for fault in faults:
+            raise DatasetError(fault)
+        return
+    told = [fault.removeprefix(f"{source}: ").rstrip(".") for fault in faults[:_MOST_FAULTS]]
+    more = f"; and {len(faults) - len(told):,} more" if len(faults) > len(told) else ""
+    raise DatasetError(f"{source}: {len(faults):,} rows can't be used: {'; '.join(told)}{more}.")
+
+
+@dataclass(slots=True)
+class _Samples:
+    """The samples of rows, each question once: ``first_row`` has where it stands first.
+
+    ``merges``: whether a question may stand there with several answers.
+    """
+
+    source: str
+    merges: bool
+    faults: list[str] = field(default_factory=list[str])
+    first_row: dict[tuple[str, str], tuple[int, Sample]] = field(
+        default_factory=dict[tuple[str, str], tuple[int, Sample]]
+    )
+    _ids: dict[str, int] = field(default_factory=dict[str, int])
+    _repeated: list[str] = field(default_factory=list[str])
+    _merged: list[str] = field(default_factory=list[str])
+
+    def add(self, number: int, sample: Sample) -> None:
+        """Take the sample of a row; raises DatasetError if it contradicts another."""
+        key = (sample.imdb_key, fold_wording(sample.question))
+        if key not in self.first_row:
+            if sample.id in self._ids:
+                raise DatasetError(
+                    f"{self.source}: rows {self._ids[sample.id]} and {number} have the same id "
+                    f"{sample.id!r}, but ask different questions; ids must be unique."
+                )
+            self._ids[sample.id] = number
+            self.first_row[key] = (number, sample)
+            return
+        before, first = self.first_row[key]
+        if _expects(first) == _expects(sample):
+            self._repeated.append(f"{before} and {number}")
+        elif self.merges and _may_merge(first, sample):
+            self._merged.append(f"{before} and {number}")
+            self.first_row[key] = (before, _merge(first, sample))
+        else:
+            raise DatasetError(_describe_contradiction(self.source, before, first, number, sample))
+
+    def warnings(self) -> list[str]:
+        """Return what is to be said of questions that stand there more than once."""
+        told: list[str] = []
+        for places, how in (
+            (self._repeated, "with the same answer, and asked once"),
+            (self._merged, "with another answer, and asked once: each answer is accepted"),
+        ):
+            if places:
+                times = "question is" if len(places) == 1 else "questions are"
+                n = f"{len(places)} {times} there again {how}"
+                told.append(f"{self.source}: {n} (e.g. rows {places[0]})")
+        return told
+
+
+_ANSWERS = "Each of these answers is right:\n- "
+
+
+def _may_merge(first: Sample, second: Sample) -> bool:
+    """Say whether two rows of one question differ in the wording of their answers alone."""
+    both_answer = first.ground_truth and second.ground_truth
+    same = first.answerable == second.answerable and first.assertions == second.assertions
+    return bool(both_answer) and same and first.answerable
+
+
+def _merge(first: Sample, second: Sample) -> Sample:
+    """Return a sample that accepts the answers of two, and has the evidence of both."""
+    evidence = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
+    answer = join_answers(first.ground_truth, second.ground_truth)
+    return replace(first, ground_truth=answer, evidence=evidence)
+
+
+def join_answers(known: str, other: str) -> str:
+    """Return a ground truth that names each of several answers; ``known`` may be one of those."""
+    answers = known.removeprefix(_ANSWERS).split("\n- ") if known.startswith(_ANSWERS) else [known]
+    if fold_wording(other) not in map(fold_wording, answers):
+        answers.append(other)
+    return answers[0] if len(answers) == 1 else _ANSWERS + "\n- ".join(answers)
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:

@@ -15,12 +15,13 @@ from graphrag.eval.dataset.benchmarks import (
     Support,
     read_entries,
 )
-from graphrag.eval.dataset.samples import fold_wording, parse_sample
+from graphrag.eval.dataset.samples import fold_wording, join_answers, parse_sample
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
 
 _REPEATED = "Questions that are there again, asked once"
-_CONTRADICTED = "Questions that are there again with another answer, left out"
+_MERGED = "Questions that are there again with another answer, asked once: each answer is accepted"
+_CONTRADICTED = "Questions that are there again, with an answer or without one, left out"
 _SAME_ID = "Questions with the id of another one, which lose it"
 _NO_TEXT = "Passages without text, left out"
 _UNUSABLE = "Questions that no run could ask, left out"
@@ -66,7 +67,11 @@ class Import:
                 elif "id" in row:
                     ids.add(str(row["id"]))
             elif len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
-                self.reading.note(_CONTRADICTED, where)
+                if False in (first.get("answerable"), row.get("answerable")):
+                    self.reading.note(_CONTRADICTED, where)
+                else:
+                    first["answer"] = join_answers(str(first["answer"]), str(row["answer"]))
+                    self.reading.note(_MERGED, where)
             elif row.keys() - first.keys():  # assertions may be in a file of their own
                 first |= {**row, **first}
             else:
