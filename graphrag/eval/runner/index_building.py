@@ -24,6 +24,7 @@ from graphrag.query.index_tables import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import optimise_vectors
 from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
+from graphrag.text.held_files import move
 from graphrag.text.phrases import counted, join_names
 
 NOUN_PHRASES = "extract_graph_nlp"
@@ -291,9 +292,15 @@ def _has_vectors(config: ProjectConfig) -> bool:
 
 
 def _put_in_place(building: Path, output: Path) -> None:
-    if output.exists():
-        output.rename(output.with_name(f"{output.name}.incomplete-{int(time.time())}"))
-    building.rename(output)
+    try:
+        if output.exists():
+            move(output, output.with_name(f"{output.name}.incomplete-{int(time.time())}"))
+        move(building, output)
+    except OSError as error:
+        raise IndexBuildError(
+            f"The index is built in {building}, and can't be moved to {output}: {error.strerror}; "
+            "close what has files of it open, and rename the folder"
+        ) from error
 
 
 def _redirect(config: ProjectConfig, output: Path, building: Path) -> ProjectConfig:

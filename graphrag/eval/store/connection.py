@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.errors import StoreError
 from graphrag.text.controls import mend_text
+from graphrag.text.held_files import move
 from graphrag.text.redaction import redact_data
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _migrate_file(path: Path) -> None:
             with closing(_connect(part, "mode=rwc")) as copy:
                 copy.execute("PRAGMA journal_mode=OFF")
                 db.backup(copy)
-            part.replace(path.with_name(f"{path.stem}.format-{version}{path.suffix}"))
+            move(part, path.with_name(f"{path.stem}.format-{version}{path.suffix}"))
         except BaseException:
             part.unlink(missing_ok=True)
             raise

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from graphrag.eval.errors import StoreError
+from graphrag.text.held_files import move
 from graphrag.text.redaction import StreamRedactor, redact_data
 
 RUNS_FOLDER = "runs"
@@ -84,7 +85,7 @@ def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
                 os.fsync(file.fileno())
             Path(temporary).chmod(mode)
         for temporary, path in written:
-            temporary.replace(path)
+            move(temporary, path)
     finally:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)

@@ -31,6 +31,7 @@ from graphrag.query.structured_search.tog_search.building import (
     build_arrays,
 )
 from graphrag.query.structured_search.tog_search.names import NameIndex
+from graphrag.text.held_files import move
 from graphrag.text.ranking import WordIndex, WordIndexes, best_of
 
 _log = logging.getLogger(__name__)
@@ -327,7 +328,7 @@ def open_graph(files: Mapping[str, Path], words: WordIndexes | None = None) -> O
         draft.mkdir(parents=True)
         _write_graph(draft, files)
         with suppress(OSError):  # another process was faster
-            draft.rename(place)
+            move(draft, place)
         return _map_graph(place, words)
     except UnreadableTableError:
         raise
@@ -430,4 +431,8 @@ def _remove_outdated(home: Path, current: Path) -> None:
             if is_draft and time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
                 continue
             if folder != current:
-                shutil.rmtree(folder, ignore_errors=True)
+                # First under another name: what somebody has mapped stays whole on Windows.
+                removed = home / f"{_BUILDING}{uuid.uuid4().hex}"
+                with suppress(OSError):
+                    folder.rename(removed)
+                    shutil.rmtree(removed, ignore_errors=True)
