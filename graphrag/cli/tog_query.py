@@ -16,7 +16,7 @@ from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
 from graphrag.offline import watch_offline
-from graphrag.query.methods import OWN_METHODS, embeds
+from graphrag.query.methods import OWN_METHODS
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, replace_unknown_characters, say
 from graphrag.text.controls import ShownStream, strip_controls
@@ -60,15 +60,14 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         if connect:
             advice = "--method tog answers how two things are related by looking up both"
             say(f"Note: --connect is no longer used: {advice}.", stderr=True)
-        if method in OWN_METHODS:
+        is_own = method in OWN_METHODS
+        if is_own or _is_of_older_form(method, flags["root"], flags["data"]):
             if not flags["query"].strip():
                 raise typer.BadParameter("it is empty; write a question", param_hint="QUERY")
             refuse_if_unfit()
             with _shown_stdout():
                 _run_own_query(method, flags)
             return
-        if embeds(method):
-            _refuse_other_vectors(method, flags["root"], flags["data"])
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as models, _redacted_errors(), _shown_stdout():
             released(**{**flags, "method": SearchMethod(method)})
@@ -127,22 +126,47 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
         say(f"Warning: {STAND_IN}.", stderr=True)
 
 
-def _refuse_other_vectors(method: str, root: Path, data: Path | None) -> None:
-    """End a released search, exit code 2, that would embed by another embedded model than made.
+def _is_of_older_form(method: str, root: Path, data: Path | None) -> bool:
+    """Say whether an index has a form that the release can't read, and this project can.
 
-    The release would answer from whatever is near. What else is wrong it says itself.
+    Ends with exit code 2 where no search can answer: a table or vectors that can't be read, or
+    vectors of another embedded model than the settings name, near which the release would answer.
+    What else is wrong the release says itself.
     """
-    from graphrag.config.project_settings import read_settings
+    import asyncio
+
+    from graphrag.config.project_settings import is_of_windows, older_note, read_settings
     from graphrag.config.settings_files import SettingsError
-    from graphrag.config.table_files import IndexNotBuiltError
+    from graphrag.config.table_files import (
+        OLD_PREFIX,
+        IndexNotBuiltError,
+        UnreadableTableError,
+    )
     from graphrag.query.index_header import check_vectors
+    from graphrag.query.index_tables import check_tables, open_tables
+    from graphrag.query.vector_tables import VECTORS_OF, find_vectors, uses_lancedb
 
     try:
         config = read_settings(root, data)
-        if any(model.type == "offline" for model in config.embedding_models.values()):
-            check_vectors(config, root, (method,))
+        tables = asyncio.run(open_tables(config))
+        try:
+            check_tables(tables, config, root, (method,))
+        except UnreadableTableError:
+            raise
+        except IndexNotBuiltError:
+            return False
+        check_vectors(config, root, (method,))
+        schemas = config.vector_store.index_schema
+        embeddings = VECTORS_OF.get(method, ()) if uses_lancedb(config) else ()
+        has_other_names = any(
+            find_vectors(config, name).schema.index_name != schemas[name].index_name
+            for name in embeddings
+        )
+        has_old_tables = any(p.name.startswith(OLD_PREFIX) for p in tables.paths.values())
+        is_older = older_note(root) is not None or is_of_windows(root)
+        return has_other_names or has_old_tables or is_older
     except SettingsError:
-        return
+        return False
     except IndexNotBuiltError as error:
         say(f"Error: {error}", stderr=True)
         raise typer.Exit(2) from None
@@ -174,7 +198,9 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     log = CallLog(live=streams)
 
     async def answer() -> "CountedSearchResult":
-        options = SearchOptions(response_type=flags["response_type"])
+        options = SearchOptions(
+            flags["community_level"], flags["response_type"], flags["dynamic_community_selection"]
+        )
         root, data = flags["root"], flags["data"]
         index = await GraphIndex.open(root, data, options, vectors=False, tells_changes=False)
         on_text = show if streams else None

@@ -1,6 +1,7 @@
 """Reading a project's settings in place, ``tog_search:`` and ``ppr_search:`` among them."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +133,12 @@ def unknown_settings(root: Path | str) -> list[UnusedSetting]:
     """
     values, older = _parse(find_settings(root))
     return [] if older is not None else list(_find_unknown(values, ProjectConfig, ""))
+
+
+def is_of_windows(root: Path | str) -> bool:
+    r"""Say whether settings name a folder with ``\``, which the release reads only on Windows."""
+    text = find_settings(root).read_text(encoding="utf-8")
+    return os.sep == "/" and re.search(r"(db_uri|base_dir)[\"']?\s*:.*\\", text) is not None
 
 
 def older_note(root: Path | str) -> str | None:

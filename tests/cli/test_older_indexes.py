@@ -183,3 +183,12 @@ def test_an_embedding_model_of_another_length_is_named(copied, server):
     assert "gives a question a vector of 64 numbers, and the stored ones have 96" in flat(asked)
     told = flat(ask(root, "--methods", "ppr"))
     assert "without vectors" in told
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_command_query_answers_by_the_released_methods_too(form, copied):
+    root = copied(form)
+    for method in ("local", "global", *(["basic"] if form != "0.5" else [])):
+        result = graphrag("query", "--root", root, "--method", method, QUESTION)
+        assert result.exit_code == 0, f"{method}: {result.output}\n{result.exception!r}"
+        assert result.stdout.strip()
