@@ -192,3 +192,17 @@ def test_the_command_query_answers_by_the_released_methods_too(form, copied):
         result = graphrag("query", "--root", root, "--method", method, QUESTION)
         assert result.exit_code == 0, f"{method}: {result.output}\n{result.exception!r}"
         assert result.stdout.strip()
+
+
+def test_a_text_without_a_vector_is_told_beside_the_methods_that_rank_by_vectors(copied):
+    import lancedb
+
+    root = copied("3")
+    unit = pd.read_parquet(root / "output" / "text_units.parquet")["id"]
+    stored = lancedb.connect(str(root / "output" / "lancedb")).open_table("text_unit_text")
+    stored.delete(f"id = '{unit.iloc[0]}'")
+    told = flat(ask(root, "--methods", "bm25,basic,ppr,local"))
+    what = f"without vectors of 1 of {len(unit)} text units"
+    assert f"basic and ppr answered {what}: no search by meaning finds these" in told
+    conditions = results_of(root)["metadata"]["conditions"]
+    assert set(conditions) == {"basic", "ppr"}

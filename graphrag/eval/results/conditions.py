@@ -43,15 +43,25 @@ class Handicap:
         return {"without": self.what, "why": self.why, "n": self.n, "of": self.of}
 
 
-def read_conditions(responses: Iterable[Answered]) -> dict[str, tuple[Handicap, ...]]:
-    """Return the handicaps of methods by what their searches said."""
+def read_conditions(
+    responses: Iterable[Answered], lacking: Mapping[str, Iterable[tuple[str, str]]] = {}
+) -> dict[str, tuple[Handicap, ...]]:
+    """Return the handicaps of methods by what their searches said, and what their index lacks.
+
+    ``lacking``: method -> what it has to do without on all questions, and why.
+    """
     totals: Counter[str] = Counter()
     notes: dict[str, Counter[str]] = {}
     for response in responses:
         totals[response.method] += 1
         if response.lacked:
             notes.setdefault(response.method, Counter())[response.lacked] += 1
-    return {method: tuple(_handicaps(counts, totals[method])) for method, counts in notes.items()}
+    every: dict[str, tuple[Handicap, ...]] = {}
+    for method, of in totals.items():
+        lacks = [Handicap(what, why, of, of) for what, why in lacking.get(method, ())]
+        if handicaps := [*_handicaps(notes.get(method, Counter()), of), *lacks]:
+            every[method] = tuple(handicaps)
+    return every
 
 
 def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:

@@ -222,7 +222,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         indexes=run.details.indexes,
         roomy=run.details.roomy,
         search_methods=run.details.search_methods,
-        conditions=read_conditions(outlines),
+        conditions=read_conditions(outlines, run.details.lacking),
     )
 
 

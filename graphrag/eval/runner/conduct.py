@@ -3,6 +3,7 @@
 Who asks for it hears what goes on through a :class:`Listener`: the terminal's shows it.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -26,6 +27,7 @@ from graphrag.eval.runner.indexes import (
     check_inputs,
     describe_indexes,
     list_form_notes,
+    list_lacking,
     read_headers,
     read_index_costs,
     read_index_facts,
@@ -190,6 +192,7 @@ async def prepare_run(
         command=again(),
         indexes=facts,
         index_costs=read_index_costs(headers, facts),
+        lacking=await asyncio.to_thread(list_lacking, methods, built),
     )
     return RunPlan(setup, samples, details, config, units, headers, judging, judge)
 
@@ -229,6 +232,7 @@ def prepare_judging(
         search_methods=methods.search_methods(),
         command=again(),
         index_costs=origin.details.index_costs,
+        lacking=origin.details.lacking,
     )
     return RunPlan(setup, samples, details, config, units, headers, headers, judge, origin)
 

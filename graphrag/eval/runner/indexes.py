@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+from graphrag.config.embeddings import text_unit_text_embedding
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import older_note, read_settings
 from graphrag.config.settings_files import SettingsError
@@ -30,6 +31,8 @@ from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup
 from graphrag.query.index_header import IndexHeader, model_name, read_header
 from graphrag.query.index_tables import open_tables, rows_of
+from graphrag.query.methods import GRAPH_METHODS
+from graphrag.query.vector_tables import EMBEDDED, VECTORS_OF
 from graphrag.text.phrases import join_names
 
 
@@ -82,6 +85,35 @@ def list_form_notes(headers: Mapping[str, IndexHeader], roots: Mapping[str, Path
             form = f"the tables {OLD_PREFIX}* are those of graphrag 0.3 to 1"
             notes.append(f"{name}: {form}, and are read as they are.")
     return notes
+
+
+def list_lacking(
+    methods: MethodSet, headers: Mapping[str, IndexHeader]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return method -> what it has to do without, and why, where rows of its index lack vectors.
+
+    Blocks while the tables are read.
+    """
+    from graphrag.eval.validation.vectors import count_absent  # lancedb
+
+    counted: dict[tuple[int, str], tuple[int, int]] = {}
+    lacking: dict[str, dict[tuple[str, str], None]] = {}
+    searches = methods.search_methods()
+    for name, header in methods.pairs(headers):
+        search = searches.get(name, "")
+        if not search or "embedding" not in methods.models(name, header):
+            continue
+        of_texts = (text_unit_text_embedding,) if search in GRAPH_METHODS else ()
+        for embedding in VECTORS_OF.get(search, of_texts):
+            key = id(header), embedding
+            if key not in counted:
+                counted[key] = count_absent(header.config, embedding)
+            n, total = counted[key]
+            if n:
+                what = f"vectors of {n:,} of {total:,} {EMBEDDED[embedding]}"
+                why = "no search by meaning finds these, as the index has none of them"
+                lacking.setdefault(name, {})[what, why] = None
+    return {name: tuple(pairs) for name, pairs in lacking.items()}
 
 
 def describe_indexes(

@@ -173,6 +173,7 @@ class RunDetails:
     - ``command``: the command line that asks the same again; "" where there was none.
     - ``indexes``: index key -> what its index was built with and how much it holds, for people.
     - ``index_costs``: index key -> what the index that is searched took to build, where known.
+    - ``lacking``: method -> what it has to do without on all questions, and why, each a pair.
     """
 
     origin: Origin
@@ -187,6 +188,9 @@ class RunDetails:
     command: str = ""
     indexes: Mapping[str, IndexFacts] = field(default_factory=dict[str, IndexFacts])
     index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
+    lacking: Mapping[str, tuple[tuple[str, str], ...]] = field(
+        default_factory=dict[str, tuple[tuple[str, str], ...]]
+    )
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

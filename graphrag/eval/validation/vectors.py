@@ -17,7 +17,7 @@ from graphrag.eval.validation.report import (
     judge,
     skip,
 )
-from graphrag.eval.validation.tables import as_text, compute, open_table
+from graphrag.eval.validation.tables import Array, as_text, compute, open_table
 from graphrag.query.vector_index import count_indexed, vector_state
 from graphrag.query.vector_tables import (
     NoVectorsError,
@@ -83,21 +83,43 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
 
 
-def _check_rows(
+def count_absent(config: "GraphRagConfig", embedding: str) -> tuple[int, int]:
+    """Count the rows of an index that have no vector of an embedding, and all of them.
+
+    Both are 0 where there are no vectors at all, or the store is not LanceDB.
+    """
+    if not uses_lancedb(config):
+        return 0, 0
+    try:
+        vectors = find_vectors(config, embedding)
+    except NoVectorsError:
+        return 0, 0
+    absent, total = _find_absent(vectors.table, vectors.schema, config, _SOURCES[embedding])
+    return len(absent), total
+
+
+def _find_absent(
     table: _Table, schema: "IndexSchema", config: "GraphRagConfig", source: str
-) -> list[str]:
+) -> tuple[Array, int]:
     frame = open_table(config, source)
     if frame is None or "id" not in frame:
-        return []
+        return [], 0
     ids = as_text(frame["id"])
     filled = table.search().where(f"{schema.vector_field} IS NOT NULL").select([schema.id_field])
     stored = filled.limit(max(int(table.count_rows()), 1)).to_arrow().column(schema.id_field)
     absent = ids.filter(compute.invert(compute.is_in(ids, value_set=as_text(stored))))
+    return absent, len(ids)
+
+
+def _check_rows(
+    table: _Table, schema: "IndexSchema", config: "GraphRagConfig", source: str
+) -> list[str]:
+    absent, total = _find_absent(table, schema, config, source)
     if not len(absent):
         return []
     examples = ", ".join(map(str, absent[:MAX_EXAMPLES].to_pylist()))
     return [
-        f"Missing vectors: {len(absent)} of {len(ids)} {source} have none in "
+        f"Missing vectors: {len(absent)} of {total} {source} have none in "
         f"{schema.index_name}, such as {examples}."
     ]
 

@@ -145,7 +145,7 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
         details.search_methods,
         {key: details.index_costs.get(key) for key in run.setup.searched()},
     )
-    terms = replace(terms, conditions=read_conditions(outcome.results))
+    terms = replace(terms, conditions=read_conditions(outcome.results, details.lacking))
     results = aggregate_results(
         outcome.results,
         config.metrics,
