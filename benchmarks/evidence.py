@@ -29,7 +29,7 @@ from graphrag.eval.metrics.evidence import quote_key
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.runner.index_building import build_index, is_built
 from graphrag.query.graph_index import GraphIndex
-from graphrag.text.words import terms
+from graphrag.text.stems import terms
 
 MARK = re.compile(r"\[\d+\][\s,.]*")
 Row = Mapping[str, object]

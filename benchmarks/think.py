@@ -53,9 +53,9 @@ from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.graph_index import GraphIndex, open_graph_of
 from graphrag.query.structured_search.tog_search import OpenedGraph, spreading
 from graphrag.query.tokens import default_encoding
+from graphrag.text.sentences import sentences
 from graphrag.text.tables import read_context
-from graphrag.text.terms import word_keys
-from graphrag.text.words import sentences
+from graphrag.text.tokenize import word_keys
 
 METHODS = ("bm25", "ppr", "agentic", "tog")
 RARE = 50

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.text.words import share_covered, terms
+from graphrag.text.stems import share_covered, terms
 
 FILMS = {"tt0097576": 102, "tt0102798": 51, "tt2278388": 206}
 TYPES = {"person", "place", "object", "reason", "time", "event"}

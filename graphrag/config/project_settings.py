@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Self, TypeGuard, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Self, TypeGuard, cast, get_args
 
 import yaml
 from dotenv import dotenv_values
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
@@ -61,8 +61,13 @@ class UnusedSetting:
 
 
 class ProjectConfig(GraphRagConfig):
-    """The released configuration with this project's sections beside the others."""
+    """The released configuration with this project's sections beside the others.
 
+    ``languages``: those of the texts, as ISO 639-1 codes, the most frequent first; None: they are
+    found in the texts.
+    """
+
+    languages: list[Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]] | None = None
     basic_search: RankedSearchConfig = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
         default_factory=RankedSearchConfig
     )

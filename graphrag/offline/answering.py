@@ -16,8 +16,11 @@ from graphrag.offline import NOT_FOUND
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import PLACE_HEADS, QUESTION_WORDS, find_mentions, name_key, split_words
 from graphrag.offline.requests import Reply, Request
+from graphrag.text.citations import CITATION
+from graphrag.text.sentences import first_words, sentences
+from graphrag.text.stems import ENGLISH, language_read, read_as, share_covered, terms
 from graphrag.text.tables import Record, context_region, read_context
-from graphrag.text.words import first_words, normalize, sentences, share_covered, terms
+from graphrag.text.tokenize import fold
 
 MIN_COVERAGE = 0.25
 """Least share of the question's weight that a sentence must cover to count as an answer."""
@@ -25,7 +28,6 @@ MIN_COVERAGE = 0.25
 SUFFICIENT_COVERAGE = 0.6
 """Share of the question's weight from which one sentence is enough of an answer."""
 
-CITATION = re.compile(r"\[Data:[^\]]*\]")
 
 _TYPE_BONUS = 0.2
 _NEIGHBOUR_SHARE = 0.5
@@ -115,7 +117,8 @@ class Answer:
 
 @cache
 def _halved_terms() -> frozenset[str]:
-    return frozenset(stemmed for word in QUESTION_WORDS for stemmed in terms(word))
+    with read_as(ENGLISH):
+        return frozenset(stemmed for word in QUESTION_WORDS for stemmed in terms(word))
 
 
 def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
@@ -161,7 +164,7 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     candidates = [
         _Candidate(sentence, record, bag, label, position == 0)
         for record, label in zip(records, labels, strict=True)
-        for position, (sentence, bag) in enumerate(_split(record.text))
+        for position, (sentence, bag) in enumerate(_split(record.text, language_read()))
         if not is_heading(sentence)
     ]
     weighed = weigh_question(question, [candidate.bag for candidate in candidates])
@@ -181,8 +184,11 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
 
 
 @lru_cache(maxsize=8192)
-def _split(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return a text's sentences and the terms of each; an index's rows come again and again."""
+def _split(text: str, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return a text's sentences and the terms of each, as they are read in a language.
+
+    An index's rows come again and again.
+    """
     return tuple((sentence, frozenset(terms(sentence))) for sentence in sentences(text))
 
 
@@ -218,8 +224,8 @@ def fits_type(question: str, sentence: str) -> bool:
 
     True too when the question does not say what kind.
     """
-    words = normalize(question).split()
-    low, opening = normalize(sentence), {*words[:4]}
+    words = fold(question).split()
+    low, opening = fold(sentence), {*words[:4]}
     if {"who", "whom", "whose"} & opening:
         named = set(name_key(question))
         mentions = find_mentions([split_words("so " + sentence)])[0]
@@ -283,10 +289,15 @@ def answer_reduce(request: Request) -> Reply:
             points.append(f"{text}]" if text.endswith(")") else text)
     records = [Record("Reports", str(at), CITATION.sub("", p)) for at, p in enumerate(points)]
     cited = [
-        " ".join([match.sentence, *CITATION.findall(points[int(match.record.id)])[:1]])
+        " ".join([match.sentence, *_first_citation(points[int(match.record.id)])])
         for match in answer_question(request.user, records).matches
     ]
     return Reply(" ".join(dict.fromkeys(cited)) or NOT_FOUND, abstains=not cited)
+
+
+def _first_citation(text: str) -> list[str]:
+    found = CITATION.search(text)
+    return [] if found is None else [found[0]]
 
 
 def answer_drift_local(request: Request) -> Reply:

@@ -19,8 +19,9 @@ from graphrag.offline.names import (
     split_words,
 )
 from graphrag.offline.requests import Request
+from graphrag.text.sentences import first_words, sentences
+from graphrag.text.stems import terms
 from graphrag.text.tables import Record, read_context
-from graphrag.text.words import first_words, sentences, terms
 
 _COMPLETE, _FIELD, _RECORD = "<|COMPLETE|>", "<|>", "##"
 _MAX_SENTENCE_WORDS = 45

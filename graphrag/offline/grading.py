@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from graphrag.offline import OfflineModelError
-from graphrag.offline.answering import CITATION, SUFFICIENT_COVERAGE, answer_question, fits_type
+from graphrag.offline.answering import SUFFICIENT_COVERAGE, answer_question, fits_type
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import find_mentions, split_words
 from graphrag.offline.requests import Request
+from graphrag.text.citations import CITATION
+from graphrag.text.sentences import sentences
+from graphrag.text.stems import share_covered, terms
 from graphrag.text.tables import Record, read_context
-from graphrag.text.words import normalize, sentences, share_covered, terms
+from graphrag.text.tokenize import fold
 
 # Least share of the ground truth's terms that a correct response contains,
 _CORRECT = 0.6
@@ -43,7 +46,7 @@ Verdict = tuple[str, int]
 
 def is_abstention(text: str) -> bool:
     """Whether a response declines to answer, or is empty."""
-    bare = normalize(CITATION.sub("", text)).strip()
+    bare = fold(CITATION.sub("", text)).strip()
     return not bare or _ABSTENTION.match(bare) is not None
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from difflib import get_close_matches
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from graphrag_llm.completion import LLMCompletion
@@ -27,6 +28,8 @@ from graphrag.installation import WORDLLAMA
 from graphrag.offline import OfflineModelError, answering, extraction, grading, note_call
 from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
+from graphrag.text.languages import main_language
+from graphrag.text.stems import read_as
 from graphrag.text.tables import context_region, read_context
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
 _HASHED_LENGTH = 384
+# Rows of tables by which the language of a request is found.
+_MOST_READ = 20
 _WORDS_A_CHUNK = re.compile(r"(?:\s*\S+){1,8}|\s+")
 _FACTORY_ARGUMENTS = frozenset(
     {"metrics_processor", "rate_limiter", "retrier", "cache", "cache_key_creator"}
@@ -103,6 +108,12 @@ def reply(request: Request) -> Reply:
     texts = (handler(request) for handler in _PLAIN)
     text = next((text for text in texts if text is not None), None)
     return _reply_from_context(request) if text is None else Reply(text)
+
+
+def _language_of(request: Request) -> str:
+    """Return the language of a request's tables or material; instructions are English."""
+    texts = [record.text for record in islice(read_context(request.system), _MOST_READ)]
+    return main_language(texts or [" ".join(map(str, request.material.values()))])
 
 
 def _reply_from_context(request: Request) -> Reply:
@@ -202,7 +213,8 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
         note_call(self._role, self._model_id)
         messages = plain_messages(kwargs.get("messages"))
         request = read_request(messages, kwargs.get("response_format"))
-        answer = reply(request)
+        with read_as(_language_of(request)):
+            answer = reply(request)
         text, refusal = answer.text, answer.text if answer.abstains else None
         n_prompt = self._tokenizer.num_prompt_tokens(cast("Any", messages))
         n_output = self._tokenizer.num_tokens(text)

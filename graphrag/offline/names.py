@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from graphrag.text.words import STOP_WORDS, word_lists
+from graphrag.text.sentences import word_lists
+from graphrag.text.stems import STOP_WORDS
 
 _WORDS = {
     name: frozenset(words.split())

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from graphrag.installation import WORDLLAMA, pip_install, requirements
 from graphrag.offline import OfflineModelError
-from graphrag.text.words import normalize, terms, unspaced_characters
+from graphrag.text.stems import terms
+from graphrag.text.tokenize import fold, unspaced_characters
 
 _WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2
 _GRAM_SIZES = (3, 4, 5)
@@ -42,7 +43,7 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     """
     words = terms(text)
     pairs = [f"{a} {b}" for a, b in pairwise(words)]
-    flat = " ".join(normalize(text).split())
+    flat = " ".join(fold(text).split())
     groups = [
         (_hash_strings(words), _WORD_WEIGHT),
         (_hash_strings(pairs), _PAIR_WEIGHT),

@@ -14,6 +14,7 @@ from graphrag.query.index_header import (
     IndexHeader,
     SearchOptions,
     check_vectors,
+    index_languages,
     model_name,
     read_header,
 )
@@ -65,7 +66,7 @@ class GraphIndex:
         self.tables = tables
         self._engines: dict[str, SearchEngine] = {}
         self._building = asyncio.Lock()
-        self._shared = _Shared(tables)
+        self._shared = _Shared(header, tables)
         self._unchecked: Path | None = None
         self._budget: str | None = None
 
@@ -166,8 +167,8 @@ class GraphIndex:
 class _Shared:
     """What all searches of an index share, each part made once, while other searches go on."""
 
-    def __init__(self, tables: IndexTables) -> None:
-        self._tables = tables
+    def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
+        self._config, self._tables = header.config, tables
         self._making = asyncio.Lock()
         self._made: dict[Hashable, Any] = {}
 
@@ -241,7 +242,7 @@ class _Shared:
     def _words(self) -> "WordIndexes":
         from graphrag.text.ranking import WordIndexes
 
-        return WordIndexes()
+        return WordIndexes(index_languages(self._config, self._tables))
 
 
 def _explain_words_alone(header: IndexHeader, method: str) -> str:

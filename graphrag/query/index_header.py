@@ -15,9 +15,16 @@ from graphrag.config.models.tog_search_config import RankedSearchConfig
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import prompt_files
 from graphrag.config.table_files import IndexNotBuiltError
-from graphrag.query.index_tables import check_tables, fingerprint_tables, open_tables
+from graphrag.query.index_tables import (
+    IndexTables,
+    check_tables,
+    fingerprint_tables,
+    open_tables,
+    rows_of,
+)
 from graphrag.query.methods import GRAPH_METHODS, RANKED, count_passages, embeds, section_name
 from graphrag.query.model_facts import is_hashed
+from graphrag.query.text_languages import WORDS_VERSION, languages_of
 from graphrag.query.vector_tables import (
     VECTORS_OF,
     NoVectorsError,
@@ -32,6 +39,17 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
+    from graphrag.text.languages import Languages
+
+
+def index_languages(config: "GraphRagConfig", tables: IndexTables) -> "Languages":
+    """Return the languages of an index's texts: those of the settings, else those found in them."""
+
+    def read_texts() -> list[str]:
+        return [text for (text,) in rows_of(tables.columns("text_units", ("text",)), "text")]
+
+    named = cast("list[str] | None", getattr(config, "languages", None))
+    return languages_of(named, tables.paths.get("text_units"), read_texts)
 
 
 def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]") -> None:
@@ -95,6 +113,7 @@ class IndexHeader:
 
     ``vectors`` is the hash of its text units' vectors, None where they are hashed n-grams or can't
     be read. ``longest``: tokens of its longest text unit, None where they were not counted.
+    ``words``: how words are compared, and in which languages; None where it was not looked at.
     """
 
     config: "GraphRagConfig"
@@ -102,6 +121,7 @@ class IndexHeader:
     fingerprint: str | None = None
     vectors: str | None = None
     longest: int | None = None
+    words: Mapping[str, object] | None = None
 
     def section(self, method: str) -> Any:
         """Return a method's section of the settings."""
@@ -159,6 +179,7 @@ class IndexHeader:
             "models": {r: describe_model(c) for r, c in models.items()},
             "index": self.fingerprint,
             **({"vectors": self.vectors} if "embedding" in models and self.vectors else {}),
+            **({"words": self.words} if self.words and method in (*RANKED, *GRAPH_METHODS) else {}),
         }
 
 
@@ -185,7 +206,9 @@ async def read_header(
     counted: Any = tables.columns("text_units", ("n_tokens",))
     longest = None if counted is None or not len(counted) else counted["n_tokens"].max()
     longest = int(longest) if isinstance(longest, Integral) else None
-    return replace(header, vectors=hashed, longest=longest)
+    languages = await asyncio.to_thread(index_languages, config, tables)
+    words = {"version": WORDS_VERSION, "languages": languages.by_script}
+    return replace(header, vectors=hashed, longest=longest, words=words)
 
 
 def _read_vectors(config: "GraphRagConfig") -> str | None:

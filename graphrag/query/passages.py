@@ -13,7 +13,8 @@ import numpy.typing as npt
 from graphrag.query.methods import LONG, count_passages
 from graphrag.query.tokens import default_encoding
 from graphrag.text.ranking import WordIndexes
-from graphrag.text.words import sentence_ends, unspaced_characters
+from graphrag.text.sentences import sentence_ends
+from graphrag.text.tokenize import unspaced_characters
 
 GAP = " [...] "
 """Stands where passages of a text unit are left out between others."""

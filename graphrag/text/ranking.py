@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from itertools import count
@@ -13,11 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.text.terms import split_terms
-from graphrag.text.words import STOP_WORDS, stem
+from graphrag.text.inflection import Forms, Inflection, bare_words, has_proclitics
+from graphrag.text.languages import Languages, find_languages
+from graphrag.text.stems import STOP_WORDS
+from graphrag.text.tokenize import split_terms
 
 _BATCH = 256
 _WORDS_WEIGHT = 4.0
+_FUNCTION_PART = 0.2
 
 Item = TypeVar("Item", int, str)
 
@@ -25,19 +29,24 @@ Item = TypeVar("Item", int, str)
 class WordIndex:
     """Texts prepared for being ranked by BM25; nothing in it changes afterward.
 
-    Words are :func:`split_terms`', English ones without their endings. The texts are the
-    collection that the frequencies of words are taken from; they themselves are not kept. Okapi
-    BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75, by bm25s.
+    Words are :func:`split_terms`', without their endings in the ``languages`` of the texts; None:
+    those that are found in them. The texts are the collection that the frequencies of words are
+    taken from; they themselves are not kept. Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b``
+    0.75, by bm25s.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], languages: Languages | None = None) -> None:
+        languages = find_languages(texts) if languages is None else languages
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        documents = [
-            [numbers[stem(term)] for term in terms]
-            for start in range(0, len(texts), _BATCH)
-            for terms in split_terms(texts[start : start + _BATCH])
-        ]
+        documents: list[list[int]] = []
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            for text, terms in zip(batch, split_terms(batch), strict=True):
+                stem_in, language = languages.stem_in, languages.of_text(text)
+                documents.append([numbers[stem_in(term, language)] for term in terms])
         self._numbers, self._n = dict(numbers), len(texts)
+        self._languages, self._inflection = languages, Inflection(languages)
+        self._counting = Lock()
         self._bm25: Any = None
         if self._numbers:
             import bm25s
@@ -57,18 +66,47 @@ class WordIndex:
 
         It is BM25's score, divided by the sum of the idf of all words of the question, also of
         those that no text has: 1 is more than any text reaches. A word that is repeated in the
-        question counts once; English function words count only where there are no others.
+        question counts once; English function words count only where there are no others, those of
+        other languages a fifth. A word of which no stem is known counts for all its forms.
         """
-        terms = split_terms([question])[0]
-        telling = [term for term in terms if term not in STOP_WORDS] or terms
-        words = dict.fromkeys(map(stem, telling))
-        numbers = [self._numbers[word] for word in words if word in self._numbers]
+        terms = dict.fromkeys(split_terms([question])[0])
+        telling = [term for term in terms if not self._languages.is_function_word(term)] or [*terms]
+        scores, reachable = self._score(telling)
+        # Lists of other languages are longer than ours: what else is on them says a little.
+        if others := [term for term in terms if term not in telling and term not in STOP_WORDS]:
+            further, more = self._score(others)
+            scores, reachable = (
+                scores + _FUNCTION_PART * further,
+                reachable + _FUNCTION_PART * more,
+            )
+        return np.minimum(scores / reachable, 1.0) if reachable > 0 else scores
+
+    def _score(self, terms: Sequence[str]) -> tuple[npt.NDArray[np.float64], float]:
+        """Return BM25's scores, and the sum of the idf of the words."""
+        words = {self._languages.stems(term): self._find(term) for term in terms}
+        # Of the forms of a word the rarest.
+        n_texts = np.array(
+            [min((self._containing[n] for n in found), default=0) for found in words.values()]
+        )
+        reachable = float(np.log1p((self._n - n_texts + 0.5) / (n_texts + 0.5)).sum())
+        numbers = dict.fromkeys(number for found in words.values() for number in found)
         if not numbers:
-            return np.zeros(self._n)
-        n_texts = np.zeros(len(words))
-        n_texts[: len(numbers)] = self._containing[numbers]
-        reachable = np.log1p((self._n - n_texts + 0.5) / (n_texts + 0.5)).sum()
-        return np.asarray(self._bm25.get_scores(numbers), np.float64) / reachable
+            return np.zeros(self._n), reachable
+        return np.asarray(self._bm25.get_scores([*numbers]), np.float64), reachable
+
+    def _find(self, term: str) -> list[int]:
+        """Return the numbers of the words that a term of a question stands for."""
+        stems = [stem for bare in bare_words(term) for stem in self._languages.stems(bare)]
+        found = [self._numbers[word] for word in stems if word in self._numbers]
+        if found and self._inflection.has_stems(term) and not has_proclitics(term):
+            return found
+        with self._counting:
+            forms = self._forms
+        return [*found, *(self._numbers[word] for word in forms.of(stems[0]))]
+
+    @cached_property
+    def _forms(self) -> Forms:
+        return Forms(self._numbers, self._inflection)
 
 
 def best_of(
@@ -91,10 +129,12 @@ def best_of(
 class WordIndexes:
     """BM25's indexes of collections of texts, each counted once, by the thread that asks first.
 
-    Methods that rank the same texts share one of these.
+    Methods that rank the same texts share one of these. ``languages`` are those of all texts; None:
+    they are found in each collection.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, languages: Languages | None = None) -> None:
+        self.languages = languages
         self._made: dict[bytes, WordIndex] = {}
         self._counting = Lock()
 
@@ -111,7 +151,7 @@ class WordIndexes:
         key = digest.digest()
         with self._counting:
             if key not in self._made:
-                self._made[key] = WordIndex(texts)
+                self._made[key] = WordIndex(texts, self.languages)
             return self._made[key]
 
 

@@ -16,7 +16,7 @@ from graphrag.offline.extraction import extract_graph
 from graphrag.prompts.index.community_report import COMMUNITY_REPORT_PROMPT
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 from graphrag.prompts.index.summarize_descriptions import SUMMARIZE_PROMPT
-from graphrag.text.words import sentences
+from graphrag.text.sentences import sentences
 
 TEXT = """The Lamp Of Doctor Moss
 

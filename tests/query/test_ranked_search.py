@@ -29,8 +29,8 @@ from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.text.ranking import WordIndex, WordIndexes, best_of, fuse_scores
-from graphrag.text.terms import split_terms
-from graphrag.text.words import stem
+from graphrag.text.stems import stem
+from graphrag.text.tokenize import split_terms
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
 LENGTH = 64

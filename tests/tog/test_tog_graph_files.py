@@ -29,7 +29,7 @@ from graphrag.query.structured_search.tog_search.store import (
     fingerprint_files,
     open_graph,
 )
-from graphrag.text.terms import word_keys
+from graphrag.text.tokenize import word_keys
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
 

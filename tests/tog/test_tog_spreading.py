@@ -31,7 +31,7 @@ from graphrag.query.structured_search.tog_search.spreading import (
 )
 from graphrag.query.structured_search.tog_search.store import TextUnits
 from graphrag.text.ranking import WordIndexes
-from graphrag.text.terms import word_keys
+from graphrag.text.tokenize import word_keys
 
 N = len(text_units())
 
@@ -132,14 +132,15 @@ def test_names_are_found_in_texts_whole_and_the_longest_first():
     gathered = Names()
     gathered.add(names)
     index = gathered.index()
-    units, found = index.find(texts)
+    in_texts = index.find(texts)
+    units, found = in_texts.texts, in_texts.names
     pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
     expected = [(0, "emerald city"), (0, "wizard of oz"), (1, "art"), (2, "东 京"), (4, "oz")]
     assert pairs == expected
     assert found.tolist().count(6) == 0
-    assert [names[i] for i in index.find(texts[:1], 2)[1]] == ["wizard of oz"]
-    assert [len(part) for part in index.find([])] == [0, 0]
-    assert [len(part) for part in Names().index().find(texts)] == [0, 0]
+    assert [names[i] for i in index.find(texts[:1], 2).names] == ["wizard of oz"]
+    assert not len(index.find([]).names)
+    assert not len(Names().index().find(texts).names)
 
 
 @pytest.mark.parametrize(

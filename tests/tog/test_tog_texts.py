@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from graphrag.query.structured_search.tog_search.asking import csv_line
 from graphrag.text.phrases import shorten
 from graphrag.text.ranking import WordIndex
-from graphrag.text.terms import split_terms, word_keys
+from graphrag.text.tokenize import split_terms, word_keys
 
 
 @pytest.mark.parametrize(

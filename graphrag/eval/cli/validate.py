@@ -1,5 +1,6 @@
 """``graphrag eval validate``: are the built indexes sound, and their vectors indexed."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -71,11 +72,28 @@ def validate(
         except StoreError as error:
             raise UsageError(str(error)) from error
         answer = Line(report.summary, "green" if report.overall_passed else "bold red")
-        show(open_console(), [answer] if quiet else [answer, *list_phases(report)])
+        said = [] if quiet else [*list_phases(report), *_list_languages(root)]
+        show(open_console(), [answer, *said])
         is_sound = is_sound and report.overall_passed
     if len(metrics) > 1 and not quiet:
         show(open_console(), [compare_indexes(metrics)])
     return DONE if is_sound else FAILED
+
+
+def _list_languages(root: Path) -> Iterator[Part]:
+    """Yield a line with the languages of an index's texts, where its settings can be read."""
+    from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
+    from graphrag.query.index_header import index_languages, open_tables
+    from graphrag.query.text_languages import describe_languages
+
+    try:
+        config = read_settings(root)
+    except SettingsError:
+        return
+    tables = asyncio.run(open_tables(config, ("text_units",)))
+    languages = index_languages(config, tables)
+    yield Line(describe_languages(languages, are_named=bool(config.languages)))
 
 
 def list_phases(report: PipelineValidationReport) -> Iterator[Part]:

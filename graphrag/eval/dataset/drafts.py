@@ -9,7 +9,7 @@ from itertools import pairwise
 from pydantic import JsonValue
 
 from graphrag.eval.dataset.samples import Assertion, fold_wording
-from graphrag.text.words import terms
+from graphrag.text.stems import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
 STYLES: tuple[str, ...] = ("question", "keywords", "vague")

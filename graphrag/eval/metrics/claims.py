@@ -20,17 +20,17 @@ from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
 from graphrag.eval.metrics.traced import Citation, read_citations
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.query.replies import ReplyForm, read_texts
+from graphrag.text.citations import CITATION
 from graphrag.text.json_records import Stored
+from graphrag.text.sentences import sentences
 from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
-from graphrag.text.words import sentences
 
 CLAIMS_VERSION = 3
 """Raised when what a ruling means changes otherwise than by the prompts' text."""
 Ruling = Literal["supported", "contradicted", "not_found"]
 _MOST_NAMED = 3
-_CITATION = re.compile(r"\[\s*data\s*:[^\]]*(?:\]|$)", re.IGNORECASE)
-_LEADING = re.compile(rf"(?:\s*{_CITATION.pattern}[.;,]?)+", re.IGNORECASE)
+_LEADING = re.compile(rf"(?:\s*{CITATION.pattern}[.;,]?)+", re.IGNORECASE)
 _HEADING = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+|\u2022]|\d+[.)])(?=\s)", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,2}[.)]")
@@ -203,7 +203,7 @@ def split_sentences(answer: str) -> list[Sentence]:
             if leading is not None and spans:
                 spans[-1] = (spans[-1][0], leading.end(), spans[-1][2])
                 start = leading.end()
-            if _WORD.search(_CITATION.sub("", answer[start:offset])):
+            if _WORD.search(CITATION.sub("", answer[start:offset])):
                 spans.append((start, offset, paragraph))
     return [Sentence(answer[start:end].strip(), paragraph) for start, end, paragraph in spans]
 
@@ -220,7 +220,7 @@ async def judge_claims(
     parts = split_sentences(answer)
     splits, failure = await rule_on(
         judge,
-        [" ".join(_CITATION.sub(" ", part.text).split()) for part in parts],
+        [" ".join(CITATION.sub(" ", part.text).split()) for part in parts],
         lambda left: fill_prompt(SPLIT_PROMPT, {"question": question, "sentences": left}),
         _SplitReply,
         lambda reply: reply.sentences,
@@ -283,9 +283,9 @@ def _check_citations(
     uncited: list[Sentence] = []
     for part in parts:
         uncited = [sentence for sentence in uncited if sentence.paragraph == part.paragraph]
-        matches = list(_CITATION.finditer(part.text))
+        matches = list(CITATION.finditer(part.text))
         for match in matches:
-            is_after = _END.search(_CITATION.sub("", part.text[: match.start()]))
+            is_after = _END.search(CITATION.sub("", part.text[: match.start()]))
             span = [*uncited, part] if is_after else [part]
             in_scope = [claim for sentence in span for claim in by_sentence[sentence.text]]
             supported = [claim.texts for claim in in_scope if claim.ruling == "supported"]

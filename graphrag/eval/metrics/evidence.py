@@ -1,19 +1,21 @@
 """Quotes, the texts that may hold them, and where a sample's evidence stands in an index."""
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.query.index_tables import rows_of
-from graphrag.text.words import unspaced_characters
+from graphrag.text.inflection import Inflection
+from graphrag.text.languages import Languages
+from graphrag.text.stems import ENGLISH
+from graphrag.text.tokenize import fold, word_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,19 +27,14 @@ MIN_WORDS = 3
 MIN_LETTERS = 8
 """The fewest letters and digits of such a part."""
 
-# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them, and so
-# do soft hyphens and zero-width characters.
+# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them.
 _FOLDED = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", ""),
-    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
 }
 _TO_FOLD = re.compile(f"[{''.join(_FOLDED)}]")
-# A large corpus is folded before the first call: plain text takes the short way.
-_NO_WORD = str.maketrans({chr(n): " " for n in range(128) if not chr(n).isalnum()})
 _SEPARATOR = "\x00"
-_WORD = re.compile(r"[^\W_]+")
 # [1], [2, 3], [4-6], [a], [*], [sic], and raised digits.
 _NOTE = re.compile(
     r"\[\s*(?:\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*|[a-z]|\*{1,3}|sic|citation needed)\s*\](?!\w)"
@@ -56,30 +53,24 @@ _HYPHEN = re.compile(r"[\u00ad\u2010-\u2013\ufe63-](?<=[^\W\d_].)(?:[ \t]*\r?\n\
 def fold_text(text: str) -> str:
     """Return a text in the form in which quotes are compared.
 
-    NFKC, case folded, every run of white space one blank, one kind of hyphen and of apostrophe,
-    no double quotes.
+    :func:`fold`, every run of white space one blank, one kind of hyphen and of apostrophe, no
+    double quotes.
     """
-    if not text.isascii():
-        normal = unicodedata.normalize("NFKC", text)
-        text = _TO_FOLD.sub(lambda match: _FOLDED[match[0]], normal)
-    return " ".join(text.replace('"', "").replace("`", "'").casefold().split())
+    folded = fold(text)
+    if not folded.isascii():
+        folded = _TO_FOLD.sub(lambda match: _FOLDED[match[0]], folded)
+    return " ".join(folded.replace('"', "").replace("`", "'").split())
 
 
 def phrase_key(text: str) -> str:
     """Return a text as words between blanks, so that whole phrases can be looked for in it.
 
-    Each character of a script without spaces is a word of its own; punctuation is left out.
-    ``phrase_key("Oak Hill")`` is part of ``phrase_key("at oak-hill.")``, not of
-    ``phrase_key("oak hills")``. Empty when the text has no word.
+    The words are those of :func:`word_key`; apostrophes go. ``phrase_key("Oak Hill")`` is part of
+    ``phrase_key("at oak-hill.")``, not of ``phrase_key("oak hills")``. Empty when the text has no
+    word.
     """
-    folded = fold_text(text).replace("'", "")
-    if folded.isascii():
-        words = folded.translate(_NO_WORD).split()
-    else:
-        for character in set(unspaced_characters(folded)):
-            folded = folded.replace(character, f" {character} ")
-        words = _WORD.findall(folded)
-    return f" {' '.join(words)} " if words else ""
+    words = word_key(fold_text(text).replace("'", ""))
+    return f" {words} " if words else ""
 
 
 def quote_key(text: str) -> str:
@@ -236,6 +227,46 @@ class JoinedTexts:
         while offset >= 0:
             yield offset
             offset = self._joined.find(part, offset + 1)
+
+
+class NamedText:
+    """A text in which names are looked for as whole words; it is normalized once.
+
+    Case, punctuation and white space do not count, nor does an ending in a ``language`` but
+    English; other names (aliases) are not known. A name without letters or digits, such as a row of
+    signs, is looked for as it stands.
+    """
+
+    def __init__(self, text: str, language: str = ENGLISH) -> None:
+        self._key = phrase_key(text)
+        self._folded = fold_text(text)
+        self._inflection = inflection_of(language)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the name stands in the text; a blank name never does."""
+        key = phrase_key(name)
+        if key:
+            return key in self._key or self._holds_form(key.split())
+        folded = fold_text(name)
+        return bool(folded) and folded in self._folded
+
+    def _holds_form(self, name: Sequence[str]) -> bool:
+        words, n, inflection = self.words, len(name), self._inflection
+        return inflection is not None and any(
+            inflection.distance(name, words[at : at + n]) is not None
+            for at in range(len(words) - n + 1)
+        )
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The normalized words, in order."""
+        return self._key.split()
+
+
+@lru_cache(maxsize=64)
+def inflection_of(language: str) -> Inflection | None:
+    """Return the forms of a language's words; of English, whose words are compared whole, none."""
+    return None if language == ENGLISH else Inflection(Languages.named([language]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule
-from graphrag.eval.metrics.evidence import Evidence, SourceIndex, phrase_key
+from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables, open_tables, rows_of
+from graphrag.text.languages import main_language, sample
+from graphrag.text.stems import ENGLISH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +45,14 @@ class IndexGraph:
     ``linked`` are the nodes with a relationship.
     """
 
-    def __init__(self, entities: Collection[StoredEntity], edges: Iterable[StoredEdge]) -> None:
-        self._rule = NameRule()
-        self._keys = [phrase_key(entity.title) for entity in entities]
+    def __init__(
+        self,
+        entities: Collection[StoredEntity],
+        edges: Iterable[StoredEdge],
+        language: str = ENGLISH,
+    ) -> None:
+        self._rule, self._language = NameRule(), language
+        self._titles = [entity.title for entity in entities]
         self._named: dict[str, set[int]] = defaultdict(set)
         self._in_unit: dict[str, set[int]] = defaultdict(set)
         node_of: dict[str, int] = {}
@@ -71,8 +78,13 @@ class IndexGraph:
 
     def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
         """Return those of the nodes whose titles stand in a text."""
-        words = phrase_key(text)
-        return {node for node in nodes if self._keys[node] and self._keys[node] in words}
+        words, titles = phrase_key(text), self._titles
+        named = () if self._language == ENGLISH else NamedText(text, self._language)
+        return {
+            node
+            for node in nodes
+            if (key := phrase_key(titles[node])) and (key in words or titles[node] in named)
+        }
 
 
 class IndexView:
@@ -108,6 +120,12 @@ class IndexView:
         return dict(rows_of(self._units, "id", "text"))
 
     @cached_property
+    def language(self) -> str:
+        """The language of most of its texts."""
+        texts = [*self.texts.values()]
+        return main_language(texts[place] for place in sample(len(texts)))
+
+    @cached_property
     def entities(self) -> tuple[StoredEntity, ...]:
         """The entities, in the table's order."""
         return tuple(StoredEntity(*row) for row in self._rows("entities", "title"))
@@ -121,7 +139,7 @@ class IndexView:
     @cached_property
     def graph(self) -> IndexGraph:
         """The entities and relationships by text unit."""
-        return IndexGraph(self.entities, self.edges.values())
+        return IndexGraph(self.entities, self.edges.values(), self.language)
 
     @cached_property
     def cited(self) -> dict[str, dict[str, str]]:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from graphrag.eval.metrics.evidence import fold_text
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.answers import Retrieved
+from graphrag.text.citations import CITATION, PARTS
 
-_CITATION = re.compile(r"\[\s*data\s*:([^\]]*)(?:\]|$)")
-_TABLE = re.compile(r"([^\W\d_][^()\[\];,]*?)\s*\(([^()]*)(?:\)|$)")
+_TABLE = re.compile(r"([^\W\d_][^()\[\];,\u3001\u060c\u061b]*?)\s*\(([^()]*)(?:\)|$)")
 _MORE = re.compile(r"\+?\s*more")
 # Global search shows its reports without a heading; only they have titles.
 _SECTION = re.compile(r"^(?:-{3,} *(\w[^\n]*?) *-{3,} *|id\|title\|[^\n]*)$", re.MULTILINE)
@@ -85,10 +85,10 @@ def read_citations(response: str) -> tuple[Citation, ...]:
     without a table and ids in brackets is one id of no table, which nothing can hold.
     """
     citations: list[Citation] = []
-    for inside in _CITATION.findall(fold_text(response)):
+    for inside in CITATION.findall(fold_text(response)):
         tables = _TABLE.findall(inside)
         for name, ids in tables:
-            parts = (part.strip() for part in re.split(r"[,;]", ids))
+            parts = (part.strip() for part in PARTS.split(ids))
             table = _table_name(name)
             citations += [Citation(table, p) for p in parts if p and not _MORE.fullmatch(p)]
         if not tables:
@@ -103,7 +103,7 @@ def cited_sources(response: str) -> list[str]:
 
 def strip_citations(response: str) -> str:
     """Return an answer without its citations, as :func:`fold_text` folds it."""
-    return _CITATION.sub(" ", fold_text(response))
+    return CITATION.sub(" ", fold_text(response))
 
 
 def _table_name(name: str) -> str:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from graphrag.eval.metrics.evidence import phrase_key
-from graphrag.text.words import sentences, share_covered, terms
+from graphrag.eval.metrics.evidence import NamedText, phrase_key
+from graphrag.text.languages import main_language
+from graphrag.text.sentences import sentences
+from graphrag.text.stems import ENGLISH, read_as, share_covered, terms
 
 ASPECT_SHARE = 0.6
 ANY_WORD = 1e-9
@@ -16,14 +18,16 @@ def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
     """Return the share of keywords that an answer names, each counted once; None without one.
 
     A keyword counts when its words stand in the answer side by side, whole, whatever their case
-    and punctuation; in a script without spaces, when its characters do.
-    Defined by this project. It sees no synonyms and no inflected forms.
+    and punctuation; in a script without spaces, when its characters do. In other languages than
+    English, as the answer and the keywords are found to be, its words may have endings.
+    Defined by this project. It sees no synonyms, and no inflected forms in English.
     """
-    keys = {key for key in map(phrase_key, keywords) if key}
-    if not keys:
+    distinct = {key: keyword for keyword in keywords if (key := phrase_key(keyword))}
+    if not distinct:
         return None
-    phrase = phrase_key(answer)
-    return sum(key in phrase for key in keys) / len(keys)
+    phrase, language = phrase_key(answer), main_language([" ".join([answer, *keywords])])
+    named = () if language == ENGLISH else NamedText(answer, language)
+    return sum(key in phrase or distinct[key] in named for key in distinct) / len(distinct)
 
 
 def aspect_coverage(
@@ -36,10 +40,11 @@ def aspect_coverage(
     endings cut, numbers as digits; pairs of characters in a script without spaces).
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
     """
-    term_sets = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
+    with read_as(main_language([" ".join([answer, *aspects])])):
+        term_sets = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
+        sentence_terms = [set(terms(sentence)) for sentence in sentences(answer)]
     if not term_sets:
         return None
-    sentence_terms = [set(terms(sentence)) for sentence in sentences(answer)]
     windows = [*sentence_terms, *(first | second for first, second in pairwise(sentence_terms))]
     covered = sum(any(share_covered(w, win) >= least_share for win in windows) for w in term_sets)
     return covered / len(term_sets)
@@ -53,10 +58,10 @@ def states_answer(ground_truth: str, answer: str) -> bool | None:
     A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
     denies the fact, or lists everything, passes.
     """
-    truth_terms = set(terms(ground_truth))
+    with read_as(main_language([f"{ground_truth} {answer}"])):
+        truth_terms, answer_terms = set(terms(ground_truth)), set(terms(answer))
     if not truth_terms:
         return None
-    answer_terms = set(terms(answer))
     numbers = {word for word in truth_terms if word[0].isdigit()}
     return numbers <= answer_terms and share_covered(truth_terms, answer_terms) >= STATEMENT_SHARE
 

@@ -33,6 +33,7 @@ from graphrag.query.structured_search.tog_search.store import (
 from graphrag.query.structured_search.tog_search.walk import Row
 from graphrag.query.thoughts import without_thoughts
 from graphrag.query.usage import OutputBound, phase
+from graphrag.text.citations import CITATION
 from graphrag.text.phrases import shorten
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 NOT_FOUND = "I could not find this in the provided context."
 WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)"
 
-_OWN_CITATION = re.compile(r"\s*\[Data:[^\]]*(?:\]|$)")
+_OWN_CITATION = re.compile(rf"\s*{CITATION.pattern}", re.IGNORECASE)
 _HALF_CITATION = re.compile(r"\s*\[(?:D(?:a(?:t(?:a)?)?)?)?$")
 _N_ATTEMPTS = 2
 # No budget holds more.

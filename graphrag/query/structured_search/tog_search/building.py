@@ -26,7 +26,7 @@ from graphrag.query.structured_search.tog_search.names import (
     hash_keys,
     title_of,
 )
-from graphrag.text.terms import word_keys
+from graphrag.text.tokenize import word_keys
 
 # pyarrow is not typed.
 arrow: Any = pa
@@ -224,13 +224,14 @@ class GraphArrays:
 
     Of a node's edges, both ways, by falling weight and then by relationship, ``edge_nodes`` says
     where each leads, ``edge_rows`` the row of the relationship plus one, negative where the node is
-    its stored target. ``key_hashes``, ``key_names`` and ``longest_key``, of shape (1,), are those
-    of :class:`NameIndex`. ``unit_names`` are the names in a text unit, ``name_units`` the rows of
-    the text units with a name, both ascending; ``name_standing`` says in how many of them a name
-    stands, also as a part of a longer one. ``unit_topics`` has of each text unit the name that is
-    the title of its document, -1 without one. ``form_names`` are, ascending, entities with another
-    form of their name, which ``form_others`` has: one is a part of the other, and each stands in at
-    most 1.5 times as many text units as the other.
+    its stored target. ``key_hashes``, ``key_names`` and the first of ``longest_key`` are those of
+    :class:`NameIndex`, ``trunk_hashes``, ``trunk_names`` and the second of ``longest_key`` those of
+    :class:`TrunkIndex`, of entities alone. ``unit_names`` are the names in a text unit,
+    ``name_units`` the rows of the text units with a name, both ascending; ``name_standing`` says in
+    how many of them a name stands, also as a part of a longer one. ``unit_topics`` has of each text
+    unit the name that is the title of its document, -1 without one. ``form_names`` are, ascending,
+    entities with another form of their name, which ``form_others`` has: one is a part of the other,
+    and each stands in at most 1.5 times as many text units as the other.
     """
 
     edge_ptr: Pointers
@@ -239,6 +240,8 @@ class GraphArrays:
     edge_weights: Floats
     key_hashes: npt.NDArray[np.uint64]
     key_names: Ints
+    trunk_hashes: npt.NDArray[np.uint64]
+    trunk_names: Ints
     longest_key: Pointers
     unit_ptr: Pointers
     unit_names: Ints
@@ -287,9 +290,9 @@ def build_arrays(
             number = numbers.get(name)
             if number is not None and unit_of[number] < 0:
                 unit_of[number] = row
-        units, hits = scanned.find(batch.column("text").to_pylist())
-        pairs[0].append(units + first)
-        pairs[1].append(hits)
+        found = scanned.find(batch.column("text").to_pylist())
+        pairs[0].append(found.texts + first)
+        pairs[1].append(found.names)
         of_batch = arrow.array(unit_titles[first : first + batch.num_rows], type=arrow.string())
         write("text_units", batch.append_column("document", of_batch))
         first += batch.num_rows
@@ -304,10 +307,10 @@ def build_arrays(
     standing = _count_standing(mentions[2], mentions[3], inside, first)
     forms = _find_forms(inside, standing, len(edges[0]) - 1)
     arrow.default_memory_pool().release_unused()
-    longest = np.array([index.longest], np.int64)
-    return GraphArrays(
-        *edges, index.hashes, index.names, longest, *mentions, standing, topics, *forms
-    )
+    trunks = names.trunks(len(edges[0]) - 1)
+    longest = np.array([index.longest, trunks.longest], np.int64)
+    keys = (index.hashes, index.names, trunks.hashes, trunks.names, longest)
+    return GraphArrays(*edges, *keys, *mentions, standing, topics, *forms)
 
 
 def _titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:

@@ -1,15 +1,17 @@
 """Names in texts: hashes of their words, and what a document is called."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 from pandas.util import hash_array
 
-from graphrag.text.terms import word_keys
+from graphrag.text.inflection import bare_names, can_be_inflected, trunk, trunks
+from graphrag.text.tokenize import word_keys
 
 # A single word as short as this is more often another word than the name that it could be.
 _SHORTEST_WORD = 4
@@ -28,6 +30,19 @@ _hash_array = cast("Callable[[npt.NDArray[np.object_]], Hashes]", hash_array)
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """The words of texts, and the names found in them, each with the text that it stands in.
+
+    ``taken``: of each word, whether it is one of a name.
+    """
+
+    words: list[list[str]]
+    texts: Ints
+    names: Ints
+    taken: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class NameIndex:
     """Names by 64-bit hashes of their words: two names never share one in practice.
 
@@ -39,15 +54,15 @@ class NameIndex:
     names: Ints
     longest: int
 
-    def find(self, texts: Sequence[str], n_names: int | None = None) -> tuple[Ints, Ints]:
+    def find(self, texts: Sequence[str], n_names: int | None = None) -> "Found":
         """Find names in texts; one inside a longer one that also stands there does not count.
 
-        Only names below ``n_names`` are looked for. Returned are places in ``texts``, and names;
-        the longest first, then by where they stand.
+        Only names below ``n_names`` are looked for. The longest come first, then by where they
+        stand.
         """
         split = [key.split() for key in word_keys(texts)]
         text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(words) for words in split])
-        begins, sizes, names = self.matches(_hash_words(split), text_of)
+        begins, sizes, names = self.matches(_hash_words(split), _hash_further(split), text_of)
         if n_names is not None:
             in_range = names < n_names
             begins, sizes, names = begins[in_range], sizes[in_range], names[in_range]
@@ -58,12 +73,13 @@ class NameIndex:
             if not taken[span].any():
                 taken[span] = True
                 kept.append(match)
-        return text_of[begins[kept]], names[kept]
+        return Found(split, text_of[begins[kept]], names[kept], taken)
 
-    def matches(self, words: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
+    def matches(self, words: Hashes, further: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
         """Return where names begin, also inside others, how many words each has, and which it is.
 
-        Of each word, in order, ``text_of`` says which text it is in.
+        ``words`` are hashed as the first of a name, and ``further`` as one of its others. Of each,
+        in order, ``text_of`` says which text it is in.
         """
         at = np.arange(len(words), dtype=np.int32)
         value = np.zeros(len(words), np.uint64)
@@ -75,7 +91,7 @@ class NameIndex:
             at, value = at[together], value[together]
             if not len(at):
                 break
-            value = _join(value, words[at + (size - 1)])
+            value = _join(value, (words if size == 1 else further)[at + (size - 1)])
             hit, hit_names = self.look_up(value)
             begins.append(at[hit])
             sizes.append(np.full(len(hit), size, np.int32))
@@ -95,16 +111,16 @@ class NameIndex:
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
     """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
     split = [key.split() for key in keys]
-    return _join_words(_hash_words(split), split)
+    return _join_words(_hash_words(split), _hash_further(split), split)
 
 
-def _join_words(words: Hashes, split: Sequence[list[str]]) -> tuple[Hashes, Ints]:
+def _join_words(words: Hashes, further: Hashes, split: Sequence[list[str]]) -> tuple[Hashes, Ints]:
     n_words = np.fromiter(map(len, split), np.int32, len(split))
     begins = np.cumsum(n_words) - n_words
     value = np.zeros(len(split), np.uint64)
     for place in range(int(n_words.max(initial=0))):
         longer = np.flatnonzero(n_words > place)
-        value[longer] = _join(value[longer], words[begins[longer] + place])
+        value[longer] = _join(value[longer], (further if place else words)[begins[longer] + place])
     return value, n_words
 
 
@@ -114,9 +130,61 @@ def _hash_words(split: Iterable[list[str]]) -> Hashes:
     return _hash_array(words)
 
 
+def _hash_further(split: Sequence[list[str]]) -> Hashes:
+    """Hash words as those of a name but its first: where a word begins does not count there."""
+    return _hash_words([[word.lstrip("^") for word in name] for name in split])
+
+
 def _join(before: Hashes, words: Hashes) -> Hashes:
     joined = (before ^ words) * _FACTOR
     return joined ^ (joined >> np.uint64(29))
+
+
+@dataclass(frozen=True, slots=True)
+class TrunkIndex:
+    """Names by what the forms of their first two words begin with, hashed, and their length.
+
+    ``hashes`` ascend; names that begin alike share one. ``longest`` is in words.
+    """
+
+    hashes: Hashes
+    names: Ints
+    longest: int
+
+    def near(self, words: Sequence[str]) -> Iterator[tuple[int, int, Ints]]:
+        """Yield where names may stand in words with endings, how many words, and which they are.
+
+        The longest come first.
+        """
+        ends = [trunks(word) if can_be_inflected(word) else (word,) for word in words]
+        spans: list[tuple[int, int]] = []
+        keys: list[str] = []
+        for size in range(min(self.longest, len(words)), 0, -1):
+            for begin in range(len(words) - size + 1):
+                for of_words in product(*ends[begin : begin + min(size, 2)]):
+                    spans.append((begin, size))
+                    keys.append(_trunk_key(size, of_words))
+        hashes = _hash_words([keys])
+        first = np.searchsorted(self.hashes, hashes, side="left")
+        last = np.searchsorted(self.hashes, hashes, side="right")
+        for (begin, size), start, end in zip(spans, first.tolist(), last.tolist(), strict=True):
+            if start < end:
+                yield begin, size, self.names[start:end]
+
+
+def _trunk_keys(words: Sequence[str]) -> Iterator[str]:
+    """Yield what a name may begin with; nothing where none of its first words takes an ending."""
+    if len(words) <= _LONGEST_NAME and any(map(can_be_inflected, words)):
+        ends = [
+            dict.fromkeys(map(trunk, bare_names(word))) if can_be_inflected(word) else (word,)
+            for word in words[:2]
+        ]
+        for of_words in product(*ends):
+            yield _trunk_key(len(words), of_words)
+
+
+def _trunk_key(n_words: int, of_words: Sequence[str]) -> str:
+    return " ".join((str(n_words), *of_words))
 
 
 class Names:
@@ -127,17 +195,24 @@ class Names:
         self._hashes = [np.empty(0, np.uint64)]
         self._n_words = [np.empty(0, np.int32)]
         self._words = [np.empty(0, np.uint64)]
+        self._further = [np.empty(0, np.uint64)]
         self._short = [np.empty(0, np.bool_)]
+        self._trunks = [np.empty(0, np.uint64)]
+        self._trunk_names = [np.empty(0, np.int32)]
 
     def add(self, keys: list[str]) -> None:
         """Take further names, in single words."""
         split = [key.split() for key in keys]
-        words = _hash_words(split)
-        hashes, n_words = _join_words(words, split)
+        words, further = _hash_words(split), _hash_further(split)
+        hashes, n_words = _join_words(words, further, split)
         chars = np.fromiter(map(len, keys), np.int64, len(keys))
+        keyed = [(n, key) for n, name in enumerate(split, self.n) for key in _trunk_keys(name)]
+        self._trunk_names.append(np.array([n for n, _ in keyed], np.int32))
+        self._trunks.append(_hash_words([[key for _, key in keyed]]))
         self._hashes.append(hashes)
         self._n_words.append(n_words)
         self._words.append(words)
+        self._further.append(further)
         self._short.append((n_words == 1) & (chars < _SHORTEST_WORD))
         self.n += len(keys)
 
@@ -151,11 +226,20 @@ class Names:
         names = np.flatnonzero(indexed).astype(np.int32)[first]
         return NameIndex(hashes, names, int(n_words[indexed].max(initial=0)))
 
+    def trunks(self, n_names: int) -> TrunkIndex:
+        """Index the names below a number by what their forms begin with."""
+        hashes, names = np.concatenate(self._trunks), np.concatenate(self._trunk_names)
+        hashes, names = hashes[names < n_names], names[names < n_names]
+        order = np.argsort(hashes, kind="stable")
+        longest = int(np.concatenate(self._n_words)[names].max(initial=0))
+        return TrunkIndex(hashes[order], names[order], min(longest, _LONGEST_NAME))
+
     def inside(self, index: NameIndex) -> tuple[Ints, Ints]:
         """Return pairs of a name of an index, and a longer name that it is a part of."""
         n_words = np.concatenate(self._n_words)
         name_of = np.repeat(np.arange(self.n, dtype=np.int32), n_words)
-        begins, sizes, inner = index.matches(np.concatenate(self._words), name_of)
+        words, further = np.concatenate(self._words), np.concatenate(self._further)
+        begins, sizes, inner = index.matches(words, further, name_of)
         outer = name_of[begins]
         is_part = sizes < n_words[outer]
         return inner[is_part], outer[is_part]

@@ -7,7 +7,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
@@ -30,15 +31,18 @@ from graphrag.query.structured_search.tog_search.building import (
     arrow,
     build_arrays,
 )
-from graphrag.query.structured_search.tog_search.names import NameIndex
+from graphrag.query.structured_search.tog_search.names import Found, NameIndex, TrunkIndex
 from graphrag.text.held_files import move
+from graphrag.text.inflection import Inflection
+from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.ranking import WordIndex, WordIndexes, best_of
+from graphrag.text.tokenize import word_key
 
 _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 9
+_FORMAT = 10
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -97,9 +101,14 @@ class GraphStore:
     ``tables`` are ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
     """
 
-    def __init__(self, arrays: GraphArrays, tables: Mapping[str, _Table]) -> None:
+    def __init__(
+        self, arrays: GraphArrays, tables: Mapping[str, _Table], languages: Languages
+    ) -> None:
         self.arrays = arrays
-        self._names = NameIndex(arrays.key_hashes, arrays.key_names, int(arrays.longest_key[0]))
+        longest, longest_trunk = arrays.longest_key.tolist()
+        self._names = NameIndex(arrays.key_hashes, arrays.key_names, longest)
+        self._trunks = TrunkIndex(arrays.trunk_hashes, arrays.trunk_names, longest_trunk)
+        self.languages, self._inflection = languages, Inflection(languages)
         self._entities, relationships = tables["entities"], tables["relationships"]
         cited = tables["cited_ids"].column("id")
         self._titles = self._entities.column("title")
@@ -124,23 +133,56 @@ class GraphStore:
     def nodes_named_in(self, text: str) -> list[int]:
         """Return the entities whose whole title stands in a text, the rarest first.
 
-        Case, width and punctuation don't matter; "OZ" in "WIZARD OF OZ" does not count.
+        Case, width, punctuation and the endings of words don't matter; "OZ" in "WIZARD OF OZ" does
+        not count.
         """
-        return self._rarest_first(self._names.find([text], self.n_entities)[1])
+        return self._names_of(text, self._names.find([text], self.n_entities))
 
     def names_in(self, text: str) -> list[int]:
-        """Return the names, see ``GraphArrays``, that stand in a text; as above."""
-        return self._rarest_first(self._names.find([text])[1])
+        """Return the names, see ``GraphArrays``, that stand in a text; as above.
+
+        Those with endings are found of entities alone.
+        """
+        return self._names_of(text, self._names.find([text]))
+
+    def _names_of(self, text: str, found: Found) -> list[int]:
+        """Return names that were found as they are, and those with endings in the other words."""
+        (words,) = found.words
+        names = found.names.tolist()
+        spans: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        for begin, size, near in self._trunks.near(words):
+            spans[begin, size] += near.tolist()
+        for (begin, size), near in spans.items():
+            span = slice(begin, begin + size)
+            if found.taken[span].any():
+                continue
+            if size == 1 and not self._inflection.may_be_name(words[begin], text):
+                continue
+            if nearest := self._nearest(dict.fromkeys(near), words[span]):
+                found.taken[span] = True
+                names += nearest
+        return self._rarest_first(names)
+
+    def _nearest(self, nodes: Iterable[int], words: Sequence[str]) -> list[int]:
+        """Return the entities whose titles words are forms of, those that differ least."""
+        titles = {node: word_key(self.title(node)).split() for node in nodes}
+        away = {
+            node: distance
+            for node, title in titles.items()
+            if (distance := self._inflection.distance(title, words)) is not None
+        }
+        most = min(away.values(), default=0) + 1
+        return [node for node, distance in away.items() if distance <= most]
 
     def with_forms(self, nodes: Sequence[int]) -> list[int]:
         """Return entities and other forms of their names, see ``GraphArrays``, the rarest first."""
         names, others = self.arrays.form_names, self.arrays.form_others
         ends = (np.searchsorted(names, nodes, side=side) for side in ("left", "right"))
         forms = [others[begin:end] for begin, end in zip(*ends, strict=True)]
-        return self._rarest_first(np.concatenate([np.array(nodes, np.int32), *forms]))
+        return self._rarest_first([*nodes, *(node for part in forms for node in part.tolist())])
 
-    def _rarest_first(self, names: npt.NDArray[np.int32]) -> list[int]:
-        return sorted(dict.fromkeys(names.tolist()), key=self.standing)
+    def _rarest_first(self, names: Iterable[int]) -> list[int]:
+        return sorted(dict.fromkeys(names), key=self.standing)
 
     def standing(self, name: int) -> int:
         """Return in how many text units a name stands, also as a part of a longer one, >= 1."""
@@ -161,7 +203,7 @@ class GraphStore:
         details = self._entities.column("description").to_pylist()
         rows = sorted(zip(self._titles.to_pylist(), details, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
-        return [node for _, _, node in rows], WordIndex(texts)
+        return [node for _, _, node in rows], WordIndex(texts, self.languages)
 
     def neighbours(self, node: int, cap: int) -> list[tuple[int, int]]:
         """Return the `cap` heaviest edges of a node, both ways, in O(cap): node there, edge row.
@@ -364,7 +406,7 @@ def build_in_memory(
 
     arrays = build_arrays(write, entities, relationships, text_units, documents)
     tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words))
+    return _open(arrays, tables, words)
 
 
 def fingerprint_files(files: Mapping[str, Path]) -> str:
@@ -413,7 +455,20 @@ def _map_graph(folder: Path, words: WordIndexes | None) -> OpenedGraph:
     files = [folder / f"{field.name}.npy" for field in fields(GraphArrays)]
     arrays = GraphArrays(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
     tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words))
+    return _open(arrays, tables, words)
+
+
+def _open(
+    arrays: GraphArrays,
+    tables: Mapping[str, _Table],
+    words: WordIndexes | None,
+) -> OpenedGraph:
+    words = words or WordIndexes()
+    if (languages := words.languages) is None:
+        texts = tables["text_units"].column("text")
+        languages = find_languages([texts[place].as_py() for place in sample(len(texts))])
+    graph = GraphStore(arrays, tables, languages)
+    return OpenedGraph(graph, TextUnits(tables["text_units"], words))
 
 
 def _map_table(path: Path) -> _Table:

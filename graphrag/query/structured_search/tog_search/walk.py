@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from graphrag.query.structured_search.tog_search.store import GraphStore, RelationshipRow, TextUnits
+from graphrag.text.languages import Languages
 from graphrag.text.phrases import shorten
-from graphrag.text.terms import split_terms
-from graphrag.text.words import STOP_WORDS, sentences, stem
+from graphrag.text.sentences import sentences
+from graphrag.text.tokenize import split_terms
 
 _short = partial(shorten, n_chars=60, mark="…", at_space=True)
 _short_sentence = partial(_short, n_chars=160)
@@ -57,7 +58,7 @@ def rows_to_texts(
     units = [passage.joined([passage.number]) for passage in passages]
     bare = (unit.text.strip().removeprefix(unit.document) for unit in units)
     split = [[s for s in sentences(text) if any(map(str.isalnum, s))] for text in bare]
-    nearest = _Nearest([s for own in split for s in own], query)
+    nearest = _Nearest([s for own in split for s in own], query, store.languages)
     documents = {unit.document for unit in units}
     documents |= {texts.passage(place).unit.document for place in context}
     rows: dict[str, Row] = {}
@@ -127,16 +128,17 @@ def _find_relationship(
 class _Nearest:
     """Finds the sentence nearest to what is wanted, by words and how rare these are among all."""
 
-    def __init__(self, texts: Sequence[str], query: str) -> None:
-        self._terms = dict(zip(texts, map(_stems, split_terms(texts)), strict=True))
+    def __init__(self, texts: Sequence[str], query: str, languages: Languages) -> None:
+        self._languages = languages
+        self._terms = dict(zip(texts, map(self._stems, split_terms(texts)), strict=True))
         standing = Counter(term for terms in self._terms.values() for term in terms)
         n = len(self._terms)
         self._weight = {term: math.log(1 + n / count) for term, count in standing.items()}
-        self._wanted = _stems(split_terms([query])[0])
+        self._wanted = self._stems(split_terms([query])[0])
 
     def find(self, texts: Sequence[str], names: str) -> str:
         """Return the sentence of a text that has most of what is wanted, and of the names."""
-        words = self._wanted | _stems(split_terms([names])[0])
+        words = self._wanted | self._stems(split_terms([names])[0])
 
         def worth(sentence: str) -> float:
             terms = self._terms[sentence]
@@ -144,6 +146,7 @@ class _Nearest:
 
         return _short_sentence(max(texts, key=worth, default=""))
 
-
-def _stems(terms: Sequence[str]) -> frozenset[str]:
-    return frozenset(stem(term) for term in terms if term not in STOP_WORDS)
+    def _stems(self, terms: Sequence[str]) -> frozenset[str]:
+        own = self._languages
+        telling = (term for term in terms if not own.is_function_word(term))
+        return frozenset(stem for term in telling for stem in own.stems(term))

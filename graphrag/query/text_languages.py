@@ -1,0 +1,54 @@
+"""The languages of an index's texts: those that its settings name, else those found in them."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from graphrag.text.languages import Languages, find_languages, sample
+from graphrag.text.stems import has_stemmer
+
+WORDS_VERSION = 2
+"""Raised when other words, stems or forms of names are compared: other texts may be found."""
+_KEPT = Path("tog_graph", "languages.json")
+
+
+def languages_of(
+    named: Sequence[str] | None, path: Path | None, read_texts: Callable[[], Sequence[str]]
+) -> Languages:
+    """Return the languages of texts: those named, or those found.
+
+    ``path`` is the table of the texts: until that changes, what was found is kept beside it. None:
+    it is no file.
+    """
+    if named:
+        return Languages.named(named)
+    if path is None:
+        return _find(read_texts())
+    status = path.stat()
+    seen = [WORDS_VERSION, status.st_size, status.st_mtime_ns]
+    kept = path.parent / _KEPT
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        record = json.loads(kept.read_bytes())
+        if record["seen"] == seen:
+            return Languages(record["languages"])
+    found = _find(read_texts())
+    with suppress(OSError):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps({"seen": seen, "languages": found.by_script}), encoding="utf-8")
+    return found
+
+
+def _find(texts: Sequence[str]) -> Languages:
+    return find_languages([str(texts[place]) for place in sample(len(texts))])
+
+
+def describe_languages(languages: Languages, are_named: bool) -> str:
+    """Say which languages words are compared in, and how they are known."""
+    if not languages.names:
+        return "Languages: none was found in the texts; words are compared as they are."
+    how = "named by languages in settings.yaml" if are_named else "found in the texts"
+    said = f"Languages: {', '.join(languages.names)}, {how}."
+    if plain := [name for name in languages.names if not has_stemmer(name)]:
+        said += f" There are no stems of {', '.join(plain)}."
+    return said

@@ -1,0 +1,216 @@
+"""Whether a word is another one with an ending, a particle or in the plural.
+
+By the stems of the languages that it may be of; where there is no stemmer, and in languages whose
+names decline, by what two words begin with.
+"""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from graphrag.text.languages import Languages
+from graphrag.text.stems import ENGLISH, has_stemmer
+from graphrag.text.tokenize import script_of, unspaced_runs, word_key
+
+# Written in one word with the next one.
+_PROCLITICS = {
+    "HEBREW": frozenset("ובהכלמש"),
+    "ARABIC": frozenset("وفبكلس"),
+    "ETHIOPIC": frozenset("በለከየእ"),
+    "SYRIAC": frozenset("ܒܕܘܠ"),
+}
+_MOST_PROCLITICS = 3
+# Languages in Latin letters whose names and nouns take a short ending at most.
+_UNDECLINED = frozenset(
+    (
+        *("af", "br", "ca", "cy", "da", "de", "en", "es", "fr", "fy", "ga", "gl", "gv", "id", "it"),
+        *("jv", "lb", "mg", "ms", "mt", "nb", "nl", "nn", "no", "oc", "pt", "su", "sv", "tl", "vi"),
+    )
+)
+_PLURALS = frozenset(("s", "es"))
+TRUNK = 3
+"""Characters that two forms of a word have in common at least."""
+
+
+def trunk(word: str) -> str:
+    """Return what all forms of a word begin with; that of a shorter word is shorter, too."""
+    plain = plain_letters(word)
+    return plain[:TRUNK] if len(plain) > TRUNK else f"{plain[: TRUNK - 1]}-"
+
+
+def trunks(word: str) -> tuple[str, ...]:
+    """Return the trunks of the words that a word may be a form of."""
+    return tuple(
+        dict.fromkeys(
+            begun
+            for bare in bare_words(word)
+            for begun in (trunk(bare), f"{plain_letters(bare)[: TRUNK - 1]}-")
+        )
+    )
+
+
+@lru_cache(maxsize=65_536)
+def plain_letters(word: str) -> str:
+    """Return a word of Latin letters without their accents; others as they are."""
+    if word.isascii() or script_of(word) != "LATIN":
+        return word
+    marked = unicodedata.normalize("NFD", word)
+    return "".join(c for c in marked if unicodedata.category(c) != "Mn")
+
+
+def has_proclitics(word: str) -> bool:
+    """Say whether a word's script is one in which others are written in one word with it."""
+    return script_of(word) in _PROCLITICS
+
+
+@lru_cache(maxsize=65_536)
+def bare_words(word: str) -> tuple[str, ...]:
+    """Return a word as it is, and without what may be written in one with it."""
+    proclitics = _PROCLITICS.get(script_of(word))
+    if proclitics is None:
+        return (word,)
+    found, rest = [word], word
+    for _ in range(_MOST_PROCLITICS):
+        found += bare_names(rest)[1:]
+        if len(rest) < 3 or rest[0] not in proclitics:
+            break
+        rest = rest[1:]
+        found.append(rest)
+    return tuple(dict.fromkeys(found))
+
+
+def bare_names(name: str) -> tuple[str, ...]:
+    """Return a word of a name as it is, and without the article of Arabic that it may have.
+
+    After l the article has lost its first letter.
+    """
+    has_article = name.startswith(("\u0627\u0644", "\u0644\u0644")) and len(name) > 4
+    return (name, name[2:]) if has_article else (name,)
+
+
+def can_be_inflected(word: str) -> bool:
+    """Say whether a word is of letters and takes endings: no number, and no pair of characters."""
+    return word[:1].isalpha() and not any(map(str.isdigit, word)) and not unspaced_runs(word)
+
+
+class Inflection:
+    """The forms of words in the languages of a collection of texts."""
+
+    def __init__(self, languages: Languages) -> None:
+        self._languages = languages
+        latin = languages.of_script("LATIN")
+        self._latin_declines = not _UNDECLINED.issuperset(latin)
+        # Its verbs and their nouns have the stems of its names: died, die.
+        self._is_english = latin == (ENGLISH,)
+
+    def may_be_name(self, word: str, text: str) -> bool:
+        """Say whether a word of a text, as it is folded, may be a name with an ending.
+
+        In English only one with a capital letter: "makes" says nothing of an entity MAKE.
+        """
+        if not self._is_english or script_of(word) != "LATIN":
+            return True
+        return any(w[:1].isupper() and word in word_key(w).split() for w in text.split())
+
+    def has_stems(self, word: str) -> bool:
+        """Say whether there are stems of the languages that a word may be of."""
+        return any(map(has_stemmer, self._languages.of_script(script_of(word))))
+
+    def distance(self, name: Sequence[str], words: Sequence[str]) -> int | None:
+        """Return how many letters differ between a name and as many words that are forms of it.
+
+        None if they are not. A function word is a form of nothing.
+        """
+        if len(words) == 1 and self._languages.is_function_word(words[0]):
+            return None
+        total = 0
+        for base, word in zip(name, words, strict=True):
+            differing = self._differing(base, word, len(name) > 1)
+            if differing is None:
+                return None
+            total += differing
+        return total
+
+    def _differing(self, base: str, word: str, in_name: bool) -> int | None:
+        if base == word:
+            return 0
+        if not (can_be_inflected(base) and can_be_inflected(word)):
+            return None
+        found: list[int] = []
+        for before, bare in enumerate(bare_words(word)):
+            for own in bare_names(base):
+                plain, ended = plain_letters(own), plain_letters(bare)
+                shared = _shared(plain, ended)
+                lost, ending = plain[shared:], ended[shared:]
+                if self._is_form(own, bare, lost, ending, in_name):
+                    found.append(len(lost) + len(ending) + before)
+        return min(found, default=None)
+
+    def _is_form(self, own: str, bare: str, lost: str, ending: str, in_name: bool) -> bool:
+        if min(len(own), len(bare)) < (TRUNK - 1 if in_name else TRUNK):
+            return False
+        if own == bare:
+            return True
+        is_plural = (not lost and ending in _PLURALS) or (lost, ending) == ("y", "ies")
+        if script_of(own) == "LATIN" and not self._latin_declines:
+            if not in_name and len(own) <= TRUNK:
+                return False
+            is_short = len(lost) <= 1 and len(ending) <= 2
+            return is_plural or (is_short and not self._is_english and self._share_stem(own, bare))
+        shared = len(plain_letters(own)) - len(lost)
+        # A vowel sign tells short words apart, where another last letter may be an ending.
+        return alike(shared, len(lost), len(ending), in_name) or (
+            shared >= TRUNK - (f"{ending}{lost}"[:1].isalpha()) and self._share_stem(own, bare)
+        )
+
+    def _share_stem(self, left: str, right: str) -> bool:
+        stems = self._languages.stems
+        return not set(stems(left)).isdisjoint(stems(right))
+
+
+class Forms:
+    """Finds the words of a collection that are forms of another; see :class:`Inflection`."""
+
+    def __init__(self, words: Iterable[str], inflection: Inflection) -> None:
+        self._inflection = inflection
+        self._by_trunk: defaultdict[str, list[str]] = defaultdict(list)
+        for word in words:
+            if can_be_inflected(word):
+                for bare in bare_words(word):
+                    self._by_trunk[trunk(bare)].append(word)
+
+    def of(self, word: str) -> list[str]:
+        """Return the words that it is a form of, or that are forms of it, itself left out."""
+        if not can_be_inflected(word):
+            return []
+        near = {w for t in trunks(word) for w in self._by_trunk.get(t, ())} - {word}
+        distance = self._inflection.distance
+        return sorted(
+            w
+            for w in near
+            if distance([w], [word]) is not None or distance([word], [w]) is not None
+        )
+
+
+def alike(shared: int, lost: int, ending: int, in_name: bool = False) -> bool:
+    """Say whether a word that begins as a name, and has other letters at its end, may be the name.
+
+    Of a name with so many ``shared`` letters ``lost`` are not in the word, ``ending`` are its own.
+    """
+    if shared < TRUNK:
+        return False
+    if lost <= 1:
+        return ending <= min(6, max(3, shared + 1))
+    if shared == TRUNK:
+        return in_name and lost == 2 and ending <= 3
+    return lost <= min(3, shared - 2) and ending <= (5 if shared > 5 else shared - 2)
+
+
+def _shared(left: str, right: str) -> int:
+    n = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        n += 1
+    return n

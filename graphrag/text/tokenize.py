@@ -1,0 +1,168 @@
+"""Texts of any script as comparable words, the same ones for search, names, measures and models.
+
+What a letter, a mark, a script and a symbol is says Unicode's own data, by ``regex``.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+import regex
+
+_LETTER = r"\p{L}\p{M}\p{N}"
+_UNSPACED = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Bopo}\p{Hangul}\p{Line_Break=Complex_Context}"
+)
+# Its letters and marks alone: 、 and 。 are used by these scripts as well.
+_RUN = rf"[[{_UNSPACED}]&&[\p{{L}}\p{{M}}]]"
+_IN_WORD = rf"[[{_LETTER}]--{_RUN}]"
+_HANGUL = regex.compile(r"\p{Hangul}")
+_RUNS = regex.compile(rf"{_RUN}+", regex.V1)
+_TERM = regex.compile(rf"({_RUN}+)|{_IN_WORD}+|\p{{So}}", regex.V1)
+_KEY = regex.compile(rf"\p{{Hangul}}+|{_RUN}|{_IN_WORD}+|\p{{So}}", regex.V1)
+# As Unicode's word boundaries have it, "don't" and "3.14" are one word.
+_WORD = regex.compile(rf"{_RUN}+|{_IN_WORD}+(?:['.,]{_IN_WORD}+)*|\p{{So}}", regex.V1)
+# The same for texts of ASCII characters only, many times as fast.
+_ASCII_TERM = re.compile("[a-z0-9]+")
+_ASCII_WORD = re.compile("[a-z0-9]+(?:['.,][a-z0-9]+)*")
+# What keeps an English text from being ASCII: ellipsis, quotation marks and dashes.
+_PUNCTUATION = str.maketrans(
+    dict.fromkeys("\u2026\u201c\u201d\u2013\u2014", " ") | dict.fromkeys("\u2018\u2019", "'")
+)
+_APOSTROPHES = "\u2018\u2019\u201b\u02b9\u02bb\u02bc\u2032\u00b4`\ua78c"
+_STRESS = regex.compile(r"(?<=\p{Cyrillic})[\u0300\u0301]")
+
+
+def _plain_character(code: int) -> str | None:
+    """Return what a character is compared as; None: it is left out."""
+    character = chr(code)
+    category = unicodedata.category(character)
+    if category == "Nd":
+        return str(unicodedata.decimal(character))
+    # What steers how others are shown, and the points of Hebrew, Arabic and Syriac.
+    if category == "Cf" or (category == "Mn" and 0x590 <= code < 0x900 and code not in _VOWELS):
+        return None
+    if 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:  # Greek capitals have no accents
+        return unicodedata.normalize("NFD", character)[0]
+    return character
+
+
+_VOWELS = (*range(0x7A6, 0x7B1), *range(0x7EB, 0x7F4))  # of Thaana, and the tones of N'Ko
+_PLAIN: dict[int, str | None] = {
+    **{c: plain for c in range(128, 1 << 16) if (plain := _plain_character(c)) != chr(c)},
+    **dict.fromkeys((*range(0xFE00, 0xFE10), ord("ـ"))),
+    # Dotted or not, i compares equal: capitals don't tell.
+    **{ord("ı"): "i"},  # noqa: RUF001
+    **dict.fromkeys(map(ord, _APOSTROPHES), "'"),
+    **{ord("ё"): "е", ord("ѐ"): "е", ord("ѝ"): "и"},  # noqa: RUF001
+    # Letters of Arabic that are written for one another, by the writer or by the keyboard.
+    **dict.fromkeys(map(ord, "أإآٱ"), "ا"),  # noqa: RUF001
+    **dict.fromkeys(map(ord, "ىی"), "ي"),
+    **{ord("ک"): "ك", ord("ہ"): "ه", ord("ۀ"): "ه"},  # noqa: RUF001
+}
+
+
+def fold(text: str) -> str:
+    """Return a text in comparable characters.
+
+    NFKC, case folded so that i is equal with and without its dot, digits as 0 to 9, apostrophes of
+    one kind. Dropped are the points of Hebrew and Arabic, the accents of Greek, and what is not
+    seen.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if folded.isascii():
+        return folded
+    if not unicodedata.is_normalized("NFKC", folded):
+        folded = unicodedata.normalize("NFKC", folded)
+    if "\u0300" in folded or "\u0301" in folded:
+        folded = _STRESS.sub("", folded)
+    return folded.replace("i\u0307", "i").translate(_PLAIN)
+
+
+def split_terms(texts: Sequence[str]) -> list[list[str]]:
+    """Split texts into the terms by which they are searched, in order, with repetitions.
+
+    Words of :func:`fold` with their combining marks, parted at all punctuation. A script without
+    spaces, and Hangul, give pairs of neighboring characters, a lone character itself. A symbol,
+    such as an emoji, is a word.
+    """
+    return [_split_terms(text) for text in texts]
+
+
+def _split_terms(text: str) -> list[str]:
+    if not text.isascii():
+        text = text.translate(_PUNCTUATION)
+    if text.isascii():
+        return _ASCII_TERM.findall(text.lower())
+    terms: list[str] = []
+    for match in _TERM.finditer(fold(text)):
+        if match[1] is None:
+            terms.append(match[0])
+        else:
+            terms += pairs(match[0])
+    return terms
+
+
+def pairs(run: str) -> list[str]:
+    """Return the pairs of neighboring characters of a text, a lone character itself."""
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text, in order, with repetitions.
+
+    Those of :func:`split_terms`, but for apostrophes, points and commas within a word, which stay
+    in it; what is written without spaces is one word.
+    """
+    folded = fold(text)
+    return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
+
+
+def word_key(text: str) -> str:
+    """Return a text as single words joined by one blank, so that equal names compare equal.
+
+    Each character of a script without spaces, and each symbol, is a word of its own: a name
+    can then be looked for in a sentence that has no spaces around it. So is a syllable of Hangul,
+    but for the first of a word, which has ``^`` before it: names begin where words do.
+    """
+    if not text.isascii():
+        text = text.translate(_PUNCTUATION)
+    if text.isascii():
+        return " ".join(_ASCII_TERM.findall(text.lower()))
+    words: list[str] = []
+    for word in _KEY.findall(fold(text)):
+        if _HANGUL.match(word):
+            words.append(f"^{word[0]}")
+            words += word[1:]
+        else:
+            words.append(word)
+    return " ".join(words)
+
+
+def word_keys(texts: Sequence[str]) -> list[str]:
+    """Return :func:`word_key` of each text."""
+    return [word_key(text) for text in texts]
+
+
+@lru_cache(maxsize=65_536)
+def unspaced_runs(word: str) -> tuple[str, ...]:
+    """Return the parts of a word that are of scripts without spaces, or of Hangul."""
+    return () if word.isascii() else tuple(_RUNS.findall(word))
+
+
+def unspaced_characters(text: str) -> list[str]:
+    """List the characters of scripts written without spaces, in order, with repetitions."""
+    return [] if text.isascii() else [c for run in _RUNS.findall(text) for c in run]
+
+
+def script_of(word: str) -> str:
+    """Return the script of a word's first letter by the name that Unicode gives its characters."""
+    return "LATIN" if word.isascii() else _script_of(next(filter(str.isalpha, word), word[:1]))
+
+
+@lru_cache(maxsize=4096)
+def _script_of(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0]
