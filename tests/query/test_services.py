@@ -94,3 +94,31 @@ async def test_a_judge_gives_its_verdict_without_what_is_refused(service, kind, 
     assert counted(log.usage())[:3] == seen(server.records)[:3]
     told = [r.getMessage() for r in caplog.records if "refuses parameters" in r.getMessage()]
     assert len(told) == 1, "it is learned once, and said once"
+
+
+@pytest.mark.parametrize(
+    ("told", "prompt", "output"),
+    [
+        ({"prompt_tokens": 0, "completion_tokens": 500, "total_tokens": 0}, None, 500),
+        ({"prompt_tokens": None, "completion_tokens": 500, "total_tokens": None}, None, 500),
+        ({"prompt_tokens": None, "completion_tokens": 500, "total_tokens": 560}, 60, 500),
+        ({"prompt_tokens": 60, "completion_tokens": None, "total_tokens": None}, 60, None),
+        ({"prompt_tokens": 60, "completion_tokens": 0, "total_tokens": 60}, 60, None),
+    ],
+)
+async def test_each_figure_that_is_told_is_kept_and_each_other_is_counted(
+    told, prompt, output, server
+):
+    server.behave(faults=lambda *_: Fault(content="Jonas Feld did it.", usage=told))
+    model = open_completion(model_config(server))
+    with measure_calls(CallLog()) as log:
+        await model.completion_async(messages="Who did it?")
+    (attempt,) = log.attempts
+    asked = [{"role": "user", "content": "Who did it?"}]
+    counted_here = model.tokenizer.num_prompt_tokens(asked)
+    written = model.tokenizer.num_tokens("Jonas Feld did it.")
+    assert attempt.prompt_tokens == (counted_here if prompt is None else prompt)
+    assert attempt.output_tokens == (written if output is None else output)
+    is_told = None not in (prompt, output)
+    assert attempt.counted_by == ("provider" if is_told else "tokenizer")
+    assert log.usage().tokens_counted_here == (0 if is_told else 1)
