@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -70,6 +71,8 @@ def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
                 open_text_vectors(config)
             else:
                 find_vectors(config, name)
+                with suppress(NoVectorsError):  # the same model made those of texts, if there are
+                    open_text_vectors(config)
         except NoVectorsError as error:
             msg = f"{root}: {error}, which {method} needs; {rebuild}"
             raise IndexNotBuiltError(msg, str(error)) from error

@@ -206,3 +206,19 @@ def test_a_text_without_a_vector_is_told_beside_the_methods_that_rank_by_vectors
     assert f"basic and ppr answered {what}: no search by meaning finds these" in told
     conditions = results_of(root)["metadata"]["conditions"]
     assert set(conditions) == {"basic", "ppr"}
+
+
+def test_an_index_without_settings_gets_those_of_the_embedded_models_and_keeps_its_tables(copied):
+    root = copied("2")
+    (root / "settings.yaml").unlink()
+    shutil.rmtree(root / "input")
+    before = digests(root)
+    refused = graphrag("eval", "init", "--root", root)
+    assert refused.exit_code == 2
+    assert "holds an index, and" in flat(refused)
+    assert "no settings.yaml to say which models answer; write one with:" in flat(refused)
+    made = graphrag("eval", "init", "--offline", "--root", root)
+    assert made.exit_code == 0, made.output
+    assert methods_of(root) == ["tog", "ppr", "bm25"]
+    assert "another model made the vectors of the texts" in flat(made)
+    assert {path: digests(root)[path] for path in before} == before
