@@ -2,10 +2,13 @@
 
 import pytest
 from support.language_worlds import ASKED, LANGUAGES, NAMED, NAMES, World, first_texts, read_world
+from support.projects import offline_settings
 
+from graphrag.eval.errors import IndexBuildError
 from graphrag.eval.metrics.evidence import NamedText, SourceIndex
 from graphrag.eval.metrics.traced import read_citations
 from graphrag.eval.metrics.wording import keyword_relevance
+from graphrag.eval.runner.index_building import build_index
 from graphrag.query.structured_search.tog_search import build_in_memory
 from graphrag.text.languages import find_languages, main_language
 from graphrag.text.tokenize import split_terms, word_key
@@ -110,3 +113,12 @@ def test_marks_that_are_letters_tell_words_apart():
 )
 def test_citations_may_have_the_marks_of_any_keyboard(answer):
     assert [(c.table, c.id) for c in read_citations(answer)] == [("sources", "0"), ("sources", "1")]
+
+
+async def test_texts_without_names_for_the_embedded_model_get_two_ways_out(tmp_path):
+    (tmp_path / "input").mkdir()
+    text = "\n".join(read_world("ko").passages)
+    (tmp_path / "input" / "a.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(offline_settings(), encoding="utf-8")
+    with pytest.raises(IndexBuildError, match=r"completion_models.*ask bm25"):
+        await build_index(tmp_path, lambda _: None)

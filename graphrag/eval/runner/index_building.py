@@ -40,6 +40,14 @@ OnProgress = Callable[[int, int], None]
 """Receives how many items of a workflow's part are done, and how many there are."""
 _OTHER_LENGTH = re.compile(r"has dimension (\d+), but index .* configured with vector_size \d+")
 
+_NO_ENTITIES = "No entities detected"
+_TWO_WAYS = (
+    "the embedded model found no name in its texts, as it knows names by their capital letters "
+    "alone. Name a language model in completion_models of its settings.yaml; or do without a "
+    "graph: add the line 'workflows: [load_input_documents, create_base_text_units, "
+    "create_final_documents]' there, run graphrag index, and ask bm25"
+)
+
 
 @contextmanager
 def _failed_requests() -> Generator[list[str]]:
@@ -271,9 +279,16 @@ async def _run(
             if match := _OTHER_LENGTH.search(cause):
                 cause += f"; set vector_store.vector_size in its settings.yaml to {match[1]}"
             msg = f"Building the index of {root} failed in {name}: {cause}"
+            if _NO_ENTITIES in cause and _extracts_by_rules(config):
+                msg = f"The index of {root} can't be built: {_TWO_WAYS}"
             raise IndexBuildError(msg) from error
         if result.stop:
             break
+
+
+def _extracts_by_rules(config: ProjectConfig) -> bool:
+    model = config.completion_models.get(config.extract_graph.completion_model_id)
+    return model is not None and model.type == "offline"
 
 
 async def _digest_documents(config: ProjectConfig) -> str | None:
