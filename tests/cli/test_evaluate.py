@@ -289,11 +289,6 @@ def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation):
     assert "exclude each other" in evaluation.run("-q", "-v").output
 
 
-def other_embedding_size(evaluation: Evaluation) -> None:
-    path = evaluation.project / "settings.yaml"
-    path.write_text(path.read_text("utf-8").replace("vector_size: 384", "vector_size: 1536"))
-
-
 def two_assertions(evaluation: Evaluation) -> None:
     evaluation.write_rows([ROWS[0], {**ROWS[0], "id": "other", "assertions": ["Clara Reed"]}])
     shutil.rmtree(evaluation.project / "output")  # nor is an index built and paid for
@@ -315,9 +310,8 @@ BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
     (
         lambda e: (e.project / "output" / "relationships.parquet").unlink(),
         "-q",
-        "relationships missing",
+        "has no table relationships",
     ),
-    (other_embedding_size, "-q", "vector_size in its settings is 1536; set it to 384 if"),
     (lambda e: shutil.rmtree(e.project / "output" / "lancedb"), "-q", "no vector store"),
     (lambda e: e.configure(indexes={}), "-q", "configures no index"),
     (no_price, "--index --max-cost=1", "needs the price of openai/somebodys-model"),
