@@ -211,9 +211,11 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
         values = read_yaml(settings.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return None
-    if isinstance(values, dict) and (older := read_older(cast("Values", values))) is not None:
-        values = older.values
-    storage, tables = (_section(values, name) for name in ("output_storage", "table_provider"))
+    older = read_older(cast("Values", values)) if isinstance(values, dict) else None
+    settings_read = values if older is None else older.values
+    storage, tables = (
+        _section(settings_read, name) for name in ("output_storage", "table_provider")
+    )
     if storage is None or tables is None or (storage.get("type") or "file") != "file":
         return None
     folder, suffix = storage.get("base_dir") or "output", tables.get("type") or "parquet"
