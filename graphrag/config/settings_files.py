@@ -212,7 +212,7 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
     except (OSError, ValueError, yaml.YAMLError):
         return None
     older = read_older(cast("Values", values)) if isinstance(values, dict) else None
-    settings_read = values if older is None else older.values
+    settings_read = cast("object", values) if older is None else older.values
     storage, tables = (
         _section(settings_read, name) for name in ("output_storage", "table_provider")
     )
