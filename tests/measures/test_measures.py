@@ -150,12 +150,10 @@ def test_a_measure_is_added_by_one_entry(make_evaluation, monkeypatch):
         shows_cutoff=True,
     )
     monkeypatch.setattr(measures, "MEASURES", (*measures.MEASURES, added))
-    list_forms.cache_clear()
     evaluation = make_evaluation(methods=["basic"])
     criterion = {"metric": "answer_brevity_at_4", "minimum": 0.2, "target": 0.3}
     evaluation.configure(measures={"cutoffs": [2, 4, 8], "criteria": [criterion]})
     result = evaluation.run("--full", COLUMNS="250")
-    list_forms.cache_clear()
     assert result.exit_code == 0, result.output
     summary = evaluation.read_results("summary")
     values = summary["measures"]["basic"]["measures"]

@@ -74,7 +74,8 @@ def test_settings_of_1_0_0_are_passed_over_and_the_answer_says_so(project, tmp_p
     shutil.copytree(project / "output", tmp_path / "output")
     result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
     assert result.exit_code == 0, result.output
-    [note] = [line for line in result.stderr.splitlines() if line.startswith("Note: ")]
+    notes = [line for line in result.stderr.splitlines() if line.startswith("Note: ")]
+    [note] = [note for note in notes if "tog_search" in note]
     assert note.startswith("Note: tog_search.mode is no longer used: a question how two things")
     assert "; tog_search.max_scored_edges is no longer used: edges are not scored" in note
 
@@ -127,7 +128,7 @@ def test_connect_of_1_0_0_is_passed_over_with_a_note(project):
     assert connected.exit_code == plain.exit_code == 0, connected.output
     assert connected.stdout == plain.stdout
     assert connected.stderr.startswith("Note: --connect is no longer used: ")
-    assert "Note" not in plain.stderr
+    assert "--connect" not in plain.stderr
     refused = query(*asked, "local", "--connect")
     assert refused.exit_code == 2
     assert "--method tog" in refused.output
