@@ -17,7 +17,7 @@ from graphrag.query.structured_search.tog_search.store import GraphStore
 from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50
-_POWER, _FUSED_POWER = 3, 6
+_POWER, _FUSED_POWER = 3, 8
 # The part of the mass that names hold, and of it what goes on at each step, where a name in the
 # question stands in one text unit only; both shrink with the number of text units that it is in.
 _NAMED_PART = 0.75
@@ -68,7 +68,7 @@ def weigh_texts(
     """Weigh the 50 best of ``n`` text units for a question, by row of their table.
 
     By the third power of their BM25 scores > 0 (``words``), or, where it is known how ``near`` text
-    units are to the question, by the sixth of both fused.
+    units are to the question, by the eighth of both fused.
     """
     if not near:
         return {row: score**_POWER for row, score in words[:N_SEEDS]}
