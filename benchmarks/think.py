@@ -3,7 +3,7 @@
     python benchmarks/think.py FILE... [--merge 4] [--budget 1500] [--noise 0.2]
         [--stop-errors 0.05] [--embeddings none|wordllama|ADDRESS] [--json OUT]
 
-FILE is as multi_hop.py reads it; the index of its passages is built with the embedded models and
+FILE is as mixture.py reads it; the index of its passages is built with the embedded models and
 kept. ``--merge N`` puts N passages, drawn with a fixed seed, into one text unit. No language model
 has a part: an OpenAI-compatible server answers as an oracle that knows which passages are needed,
 and nothing else. It sees the texts and rows of a prompt; a row counts for a passage only if it
@@ -47,7 +47,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import numpy as np
 import yaml
-from multi_hop import ALL_SHOWN, Embedder, open_project, points
+from mixture import ALL_SHOWN, Embedder, open_project, points
 
 from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.graph_index import GraphIndex, open_graph_of
@@ -482,6 +482,6 @@ if __name__ == "__main__":
     parser.add_argument("--questions", type=int, help="the first so many of each file only")
     parser.add_argument("--json", type=Path, metavar="OUT")
     parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
-    kept = Path(tempfile.gettempdir()) / "gtog-multi-hop"
+    kept = Path(tempfile.gettempdir()) / "gtog-mixture"
     parser.add_argument("--work", type=Path, default=kept, help=f"where indexes are kept: {kept}")
     asyncio.run(main(parser.parse_args()))

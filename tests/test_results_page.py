@@ -107,8 +107,10 @@ def write_set(path: Path) -> None:
 
 def write_files(folder: Path) -> None:
     """Write what the commands read: small sets, one film, and a part of the archipelago."""
+    (folder / "sets").mkdir()
     for name in ("musique", "hotpot"):
         write_set(folder / f"{name}.json")
+        shutil.copy(folder / f"{name}.json", folder / "sets")
     built = shutil.ignore_patterns("results", "output", "cache", "logs")
     for name in (FILM, "eval", "examples/archipelago"):
         shutil.copytree(ROOT / name, folder / name, ignore=built)
@@ -188,6 +190,16 @@ def test_a_tables_commands_print_what_it_is_read_from(section, found):
         assert word in section.text
 
 
+def test_the_table_of_words_and_meaning_has_a_row_for_each_set(found):
+    told = found[1]["python benchmarks/mixture.py sets examples"][0]
+    rows = [line.strip("| ").split(" | ") for line in told.splitlines()[2:]]
+    names = ("musique", "hotpot", "archipelago/questions", "archipelago/paraphrases")
+    assert {row[0] for row in rows} == {f"{name}, wordllama" for name in names}
+    for row in rows:
+        words, vectors, hybrid = (float(cell.partition(" / ")[0]) for cell in row[2:5])
+        assert float(row[-1]) == pytest.approx(max(0, max(words, vectors) - hybrid), abs=0.11)
+
+
 def written(found: tuple[Path, dict[str, list[str]]], options: str) -> Json:
     """Return what the oracle's command with these options wrote."""
     folder, told = found
@@ -217,7 +229,7 @@ def test_merged_passages_count_one_by_one_and_a_model_that_errs_is_always_wrong(
     folder, _ = found
     noise = "--noise 0.2 --stop-errors 0.05"
     result = written(found, f"musique.json --merge 4 --budget 3000 {noise}")
-    built = folder / "gtog-multi-hop" / "musique-merged4-hashed-ngrams"
+    built = folder / "gtog-mixture" / "musique-merged4-hashed-ngrams"
     units = (built / "input" / "passages.jsonl").read_text(encoding="utf-8")
     assert len(units.splitlines()) == 6, "21 passages"
     wrong = result["trials"]["always wrong"]

@@ -2,7 +2,7 @@
 
     python docs/large_run/draw.py FOLDER [MUSIQUE]
 
-MUSIQUE is the multi-hop set as benchmarks/multi_hop.py reads it; without it there are two projects.
+MUSIQUE is the multi-hop set as benchmarks/mixture.py reads it; without it there are two projects.
 Each has vectors of all-MiniLM-L6-v2, from the address of benchmarks/minilm.py (port 8019), asks
 serve.py beside this file at port 8198, and is judged by another one at port 8197.
 """
@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 CLONE = HERE.parents[1]
 sys.path.insert(0, str(CLONE / "benchmarks"))
 
-from multi_hop import Embedder, write_project  # noqa: E402
+from mixture import Embedder, write_project  # noqa: E402
 from think import merged  # noqa: E402
 
 FILMS, ISLANDS = ("tt0097576", "tt0102798", "tt2278388"), CLONE / "examples/archipelago"
