@@ -210,7 +210,8 @@ async def read_header(
     longest = None if counted is None or not len(counted) else counted["n_tokens"].max()
     longest = int(longest) if isinstance(longest, Integral) else None
     languages = await asyncio.to_thread(index_languages, config, tables)
-    words = {"version": WORDS_VERSION, "languages": languages.by_script}
+    by_script = {script: list(names) for script, names in languages.by_script.items()}
+    words = {"version": WORDS_VERSION, "languages": by_script}
     return replace(header, vectors=hashed, longest=longest, words=words)
 
 

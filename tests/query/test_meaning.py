@@ -1,5 +1,6 @@
 """tog and ppr find texts by words and by meaning, and say so where words led alone."""
 
+import json
 import shutil
 
 import lancedb
@@ -69,6 +70,12 @@ async def test_words_lead_alone_where_there_are_no_vectors(make_project):
     assert f"{WORDS_ALONE}: the index has no vector store" in note_of(found)
     assert found.usage.embedding_calls == 0
     assert index.header.describe("tog") != before
+
+
+async def test_a_setup_reads_from_a_store_as_it_is_described(project):
+    """Else no run could be resumed."""
+    described = (await read_header(project)).describe("ppr")
+    assert json.loads(json.dumps(described)) == described
 
 
 async def test_without_texts_there_is_nothing_to_do_without(remote):
