@@ -304,9 +304,13 @@ def _explain_refusal(
         digest = re.compile(rf"indexes\.{re.escape(name)}\..*\.(index|vectors)")
         lines = {key: line for key, line in lines.items() if not digest.fullmatch(key)}
         lines[f"index {name}"] = f"index {name} is another one than was searched"
-    # An added method alone gives many lines about the indexes; digests of prompts tell the least.
+    # An added method alone gives many lines about the indexes; digests of prompts, and how words
+    # are told apart, tell the least.
     late, last_of = ("indexes.", "releases."), (".prompt", ".refusal")
-    ordered = sorted(lines, key=lambda key: (key.endswith(last_of), key.startswith(late)))
+    ordered = sorted(
+        lines,
+        key=lambda key: (key.endswith(last_of) or ".words." in key, key.startswith(late)),
+    )
     differences = [lines[key] for key in ordered]
     summary = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
