@@ -101,11 +101,10 @@ class Supervisor:
             self.note(f"Judge these responses with: {line}")
         verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
         unscored = any(v.failure is not None for v in verdicts)
-        if hopeless or unscored or any(judgement.failed for _, judgement in outcome.judged):
+        if unscored or any(judgement.failed for _, judgement in outcome.judged):
             return INCOMPLETE
-        if details.skip_judge:
-            return DONE
-        return self._check_thresholds(config, report)
+        missed = DONE if details.skip_judge else self._check_thresholds(config, report)
+        return missed or (INCOMPLETE if hopeless else DONE)
 
     def report(self, description: RunDescription) -> Report:
         """Compute what a run's end shows, and say that this goes on."""
