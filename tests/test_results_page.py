@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.openai_server import running_server
-from support.projects import copy_project
 
 pytestmark = pytest.mark.slow
 
@@ -126,19 +124,6 @@ def write_files(folder: Path) -> None:
             article.unlink()
 
 
-def write_copies(folder: Path, address: str) -> None:
-    """Write the archipelago under the embedding models that the page names for its copies."""
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    models = re.findall(r"`(\{[^`]* model: [^`]*\})`", page.replace(SERVER, address))
-    for name, model in zip(("hashed", "minilm"), models, strict=True):
-        copy_project(
-            folder / "examples" / "archipelago",
-            folder / name,
-            embedding_models={"default_embedding_model": yaml.safe_load(model)},
-            vector_store={"vector_size": 384},
-        )
-
-
 def arguments(command: str, place: int, address: str) -> list[str]:
     """Return the file that a command runs, with its arguments, at a small size."""
     small = " ".join(more for name, more in SMALL.items() if name in command)
@@ -156,7 +141,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, lis
     write_files(folder)
     commands = [command for section in SECTIONS for command in section.commands]
     with running_server(lambda request: "no model of the page chats") as server:
-        write_copies(folder, server.base_url)
         lines = [
             json.dumps(arguments(command, place, server.base_url))
             for place, command in enumerate(commands)
