@@ -102,8 +102,11 @@ def test_a_second_interrupt_stops_at_once(make_evaluation, server):
         arguments = printed_command(process.output)
     watched.behave()
     assert arguments == ["eval", "--root", str(evaluation.root), "--resume"]
-    evaluation.done("--resume", "--quiet")
-    assert evaluation.count_calls() == len(watched.records)
+    resumed = evaluation.done("--resume")
+    # What they cost is not known: their number is said, and they are asked again.
+    assert "2 calls were in flight" in " ".join(resumed.output.split())
+    assert evaluation.count_calls() == 6 * 6
+    assert len(watched.records) == 6 * 6 + 2
 
 
 def test_sigterm_at_any_other_time_says_what_ctrl_c_says():
