@@ -472,10 +472,10 @@ def test_only_a_method_that_reads_a_missing_table_is_refused(make_evaluation):
         (output / f"{name}.parquet").unlink()
     evaluation.done("--limit", "1")
     evaluation.done("show")
-    for method, missing in (("local", "communities, community_reports"), ("oracle", "")):
+    for method, missing in (("local", "tables communities and community_reports"), ("oracle", "")):
         evaluation.configure(methods=["bm25", method])
         result = evaluation.run("--limit", "1", "--dry-run")
-        assert (f"not indexed: {missing} missing" in sentence(result)) == bool(missing)
+        assert (f"has no {missing} in" in sentence(result)) == bool(missing)
     for name in ("entities", "relationships"):
         (output / f"{name}.parquet").unlink()
     evaluation.configure(methods=["bm25", "basic", "hybrid", "agentic"])
@@ -483,7 +483,7 @@ def test_only_a_method_that_reads_a_missing_table_is_refused(make_evaluation):
     evaluation.configure(methods=["bm25", "ppr"])
     refused = sentence(evaluation.done("--limit", "1", code=USAGE))
     assert "Index clock: " in refused
-    assert "not indexed: entities, relationships missing" in refused
+    assert "has no tables entities and relationships in" in refused
     (output / "text_units.parquet").unlink()
     evaluation.configure(methods=["bm25"])
     assert "text_units missing" in sentence(evaluation.done("--limit", "1", code=USAGE))

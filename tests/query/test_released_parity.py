@@ -9,6 +9,7 @@ import json
 import shutil
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -129,13 +130,31 @@ def both(
         yield released, here
 
 
+def _joined(events: list[list[Json]]) -> list[list[Json]]:
+    """Return events with the pieces of a streamed reply in one, and without empty ones."""
+    told: list[list[Json]] = []
+    for event in events:
+        if event[0] != "on_llm_new_token":
+            told.append(event)
+        elif told and told[-1][0] == "on_llm_new_token":
+            told[-1] = [event[0], f"{told[-1][1]}{event[1]}"]
+        elif event[1]:
+            told.append(event)
+    return told
+
+
 def test_every_call_has_the_outcome_and_the_events_of_the_release(both):
+    """But for where a streamed reply is cut: what may be a thought waits until it is known."""
     released, here = both
 
     assert list(here.outcomes) == list(released.outcomes)
     for name, expected in released.outcomes.items():
-        assert here.outcomes[name]["result"] == expected["result"], name
-        assert here.outcomes[name]["events"] == expected["events"], name
+        results = [{**seen["result"]} for seen in (here.outcomes[name], expected)]
+        for result in results:
+            if "pieces" in result:
+                result["pieces"] = "".join(result["pieces"])
+        assert results[0] == results[1], name
+        assert _joined(here.outcomes[name]["events"]) == _joined(expected["events"]), name
 
 
 def test_the_calls_try_what_they_should(both):
@@ -160,17 +179,20 @@ def test_the_calls_try_what_they_should(both):
 
 
 def test_the_services_see_the_requests_of_the_release(both):
-    """But for one more: a stream is asked for its usage figures."""
+    """But for two things: a stream is asked for its usage figures, and a refused form in words."""
     released, here = (
-        sorted(
+        Counter(
             json.dumps({k: v for k, v in request.items() if k != "stream_options"}, sort_keys=True)
             for request in seen.requests
         )
         for seen in both
     )
 
-    assert len(here) == len(released) > 40
-    assert here == released
+    assert released.total() > 40
+    assert not released - here
+    again = [*(here - released).elements()]
+    assert len(again) <= 2, again
+    assert all("refuse" in request for request in again), again
     assert any('"stream": true' in request for request in here)
 
 
