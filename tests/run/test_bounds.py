@@ -130,7 +130,7 @@ async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):
 
     work_s = 0.05
 
-    async def send():
+    async def send(_left_out):
         await asyncio.sleep(work_s)
         return Answer("It was Ann.", 1, 1, "provider")
 

@@ -7,6 +7,7 @@ beside them, and eval_config.yaml has every key that is gone.
 
 import json
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.older_stores import unpack
 from support.viewed_store import serving
 
 from graphrag.eval.config.gone_keys import GONE_KEYS
+from graphrag.eval.records.own_code import list_declared
 
 FIRST, CACHED, BASELINE, ROUND, LAST_ROUND, AT_BUDGETS, UNFINISHED = range(7)
 """The runs, the oldest first."""
@@ -46,10 +48,12 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def kept(unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+def kept(unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Kept]:
     root = shutil.copytree(unpacked, tmp_path / "kept")
     monkeypatch.syspath_prepend(str(root))  # where its package lies
-    return Kept(root)
+    list_declared.cache_clear()
+    yield Kept(root)
+    list_declared.cache_clear()
 
 
 def test_every_run_is_shown_with_the_figures_of_then(kept):

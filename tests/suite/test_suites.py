@@ -218,7 +218,7 @@ AS_A = {"expected_output": {"entities": ["A"]}}
 CANNOT_RUN: dict[str, dict[str, object]] = {
     "did you mean 'entity_extraction'?": {**EXTRACTION, "evaluator": "entity_extracton"},
     "did you mean 'source'?": {**EXTRACTION, "settings": {"sourse": "text"}},
-    "json holds no function nothing": {**EXTRACTION, "evaluator": "json:nothing"},
+    "json:nothing: json has no nothing": {**EXTRACTION, "evaluator": "json:nothing"},
     "has no method evaluate": {**EXTRACTION, "evaluator": "yaml:SafeLoader"},
     "unknown name 'tok'; did you mean 'tog'?": {**QUESTIONS, "methods": ["tok"]},
     "one above it": {**QUESTIONS, "settings": {"weights": {"answer": 0}}},
@@ -552,8 +552,8 @@ def test_a_run_whose_searches_all_fail_stops_and_goes_on(make_evaluation, server
     cases = [{**EXTRACTION["cases"][0], "id": f"c{n}"} for n in range(12)]
     add_suite(evaluation, {**EXTRACTION, "cases": cases})
     server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400))
-    assert run(evaluation, "names") == INCOMPLETE
-    assert "the last 10 searches all failed" in capsys.readouterr().err
+    assert run(evaluation, "names") == ERROR
+    assert "refused the last 10 requests of names in the same way" in capsys.readouterr().err
     server.behaviour = Behaviour(offline_reply())
     asked = server.totals()["chat"].calls
     assert run(evaluation, "names", resume=True) == INCOMPLETE  # what failed stays so

@@ -217,7 +217,8 @@ def list_specs(names: Container[str]) -> list[tuple[Kind, str]]:
 
 
 @cache
-def _declared(kind: Kind) -> dict[str, tuple[str, str]]:
+def list_declared(kind: Kind) -> dict[str, tuple[str, str]]:
+    """Return what installed packages declare as entry points: name -> "module:object", package."""
     found: dict[str, tuple[str, str]] = {}
     for entry in entry_points(group=f"gtog.{kind}"):
         package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "no package"
@@ -243,11 +244,11 @@ def is_declared(kind: Kind, name: str) -> bool:
 
     Raises ConfigError, with what to write, unless such names are taken.
     """
-    if name not in _declared(kind):
+    if name not in list_declared(kind):
         return False
     if _takes_declared.get():
         return True
-    spec, package = _declared(kind)[name]
+    spec, package = list_declared(kind)[name]
     write = f"{{name: {name}, function: '{spec}'}}" if kind == "methods" else f"'{spec}'"
     raise ConfigError(
         f"{kind}: {name} of {package} is named by its place since version 2.0.0; write {write}."
@@ -258,9 +259,9 @@ def find_part(kind: Kind, name: object) -> OwnPart | None:
     """Return what has this name; None if nothing of this name was loaded or can be."""
     if not isinstance(name, str):
         return None
-    if (kind, name) not in _known and name in _declared(kind):
+    if (kind, name) not in _known and name in list_declared(kind):
         with suppress(ConfigError):
-            load_part(kind, _declared(kind)[name][0], None, is_declared=True)
+            load_part(kind, list_declared(kind)[name][0], None, is_declared=True)
     return _known.get((kind, name))
 
 
