@@ -58,6 +58,17 @@ def printed_command(shown: str) -> list[str]:
     return shlex.split(line)
 
 
+def goes_on(shown: str, watched: SpiedServer) -> None:
+    """The printed command ends the run, and what was answered is never asked again."""
+    assert "Traceback" not in shown
+    go_on = printed_command(shown)
+    n_open = sum(record.outcome != "answered" for record in watched.records)
+    watched.behave()
+    assert in_process(*go_on[1:]).exit_code in (0, 100)  # of a suite
+    asked = Counter(record.request_sha256 for record in watched.records)
+    assert sum(times - 1 for times in asked.values()) <= n_open
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("latency_s", [0.3, 120])
 def test_ctrl_c_once_ends_in_order(evaluation, server, name, latency_s):
@@ -71,14 +82,7 @@ def test_ctrl_c_once_ends_in_order(evaluation, server, name, latency_s):
         code, took_s = terminal.wait(40)
         shown = terminal.shown
     assert (code, took_s < ENDS_WITHIN_S + SLACK_S) == (INTERRUPTED, True), shown
-    assert "Traceback" not in shown
-    go_on = printed_command(shown)
-    n_open = sum(record.outcome != "answered" for record in watched.records)
-    watched.behave()
-    assert in_process(*go_on[1:]).exit_code in (0, 100)  # of a suite
-    # What was answered is never asked again.
-    asked = Counter(record.request_sha256 for record in watched.records)
-    assert sum(times - 1 for times in asked.values()) <= n_open
+    goes_on(shown, watched)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -94,13 +98,7 @@ def test_ctrl_c_twice_ends_at_once(evaluation, server, name):
         code, took_s = terminal.wait(30)
         shown = terminal.shown
     assert (code, took_s < 3) == (INTERRUPTED, True), shown
-    assert "Traceback" not in shown
-    go_on = printed_command(shown)
-    n_open = sum(record.outcome != "answered" for record in watched.records)
-    watched.behave()
-    assert in_process(*go_on[1:]).exit_code in (0, 100)  # of a suite
-    asked = Counter(record.request_sha256 for record in watched.records)
-    assert sum(times - 1 for times in asked.values()) <= n_open
+    goes_on(shown, watched)
 
 
 _SWALLOWS = """
