@@ -53,6 +53,16 @@ def test_tables_of_graphrag_2_give_the_same_report(index):
         assert [c["status"] for c in phase["checks"]] == [c["status"] for c in before["checks"]]
 
 
+def test_tables_in_several_row_groups_give_the_same_report(index):
+    # pandas begins another group at row 1,048,577.
+    expected = outcome(index.validate())
+    for name in TABLES:
+        frame = index.read(name)
+        assert len(frame) > 1
+        frame.to_parquet(index.output / f"{name}.parquet", row_group_size=len(frame) // 2)
+    assert outcome(index.validate()) == expected
+
+
 class StorageElsewhere(FileStorage):
     """Stands for a storage whose files only its own methods can reach."""
 

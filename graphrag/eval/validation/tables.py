@@ -62,7 +62,10 @@ class ParquetFrame:
 
     def __getitem__(self, key: str, /) -> Array:
         name = self._columns[key]
-        return self._file.read(columns=[name]).column(name)
+        # One by one: pyarrow reads no list of dictionary-encoded ids over several row groups.
+        groups = [[group] for group in range(self._file.num_row_groups)] or [[]]
+        parts = [self._file.read_row_groups(group, columns=[name]) for group in groups]
+        return arrow.concat_tables(parts).column(name)
 
 
 Frame: TypeAlias = ParquetFrame | pd.DataFrame
