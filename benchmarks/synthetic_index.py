@@ -1,10 +1,14 @@
 """A project with a synthetic index of any size, as graphrag 3 writes one, made without a model.
 
+    python benchmarks/synthetic_index.py FOLDER TEXT_UNITS DOCUMENTS
+
 Texts are made-up words, as frequent as words of a language are, with the names of entities among
-them; vectors are random. Entities and relationships name the texts that have their names.
+them; the embedded model embeds them. Entities and relationships name the texts that have their
+names.
 """
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -17,8 +21,11 @@ import pyarrow.parquet as pq
 import yaml
 from graphrag_vectors.lancedb import LanceDBVectorStore
 
+from graphrag.offline.vectors import embed_texts
+
 METHODS = ("tog", "ppr", "hybrid", "bm25", "local", "basic")
 LENGTH = 256
+BATCH = 10_000
 NAMES_A_TEXT, WORDS_A_TEXT = 10, 150
 RELATIONSHIPS_AN_ENTITY = 3
 ENTITIES_A_COMMUNITY = 50
@@ -74,12 +81,15 @@ def write_project(root: Path, size: Size, n_questions: int = 200) -> None:
     _write_texts(output, size, texts, units, named)
     _write_graph(output, names, named, units, chance)
     (root / "settings.yaml").write_text(SETTINGS)
-    for table, ids in (
-        ("text_unit_text", units),
-        ("entity_description", _ids("entity", size.entities)),
-        ("community_full_content", _ids("report", size.entities // ENTITIES_A_COMMUNITY)),
+    for table, ids, embedded in (
+        ("text_unit_text", units, texts),
+        (
+            "entity_description",
+            _ids("entity", size.entities),
+            [f"{name}:{_describe(name)}" for name in names],
+        ),
     ):
-        _write_vectors(output / "lancedb", table, ids, chance)
+        _write_vectors(output / "lancedb", table, ids, embedded)
     _write_questions(root, names, named, texts, n_questions)
 
 
@@ -110,6 +120,10 @@ def _texts(named: Any, names: Sequence[str], chance: np.random.Generator) -> Ite
 
 def _ids(kind: str, n: int) -> list[str]:
     return [f"{kind}-{number:032x}" for number in range(n)]
+
+
+def _describe(name: str) -> str:
+    return f"{name.title()} is known in the valley."
 
 
 def _lists(rows: Sequence[Sequence[str]]) -> pa.Array:
@@ -176,7 +190,7 @@ def _write_graph(
         entities,
         title=pa.array(names),
         type=pa.array(["PERSON"] * len(names)),
-        description=pa.array([f"{name.title()} is known in the valley." for name in names]),
+        description=pa.array([_describe(name) for name in names]),
         text_unit_ids=_lists(texts_of),
         frequency=pa.array([len(texts) for texts in texts_of]),
         degree=pa.array(degrees),
@@ -232,24 +246,24 @@ def _write_communities(output: Path, entities: Sequence[str]) -> None:
     )
 
 
-def _write_vectors(
-    folder: Path, name: str, ids: Sequence[str], chance: np.random.Generator
-) -> None:
+def _write_vectors(folder: Path, name: str, ids: Sequence[str], texts: Sequence[str]) -> None:
     store = LanceDBVectorStore(db_uri=str(folder), index_name=name, vector_size=LENGTH)
     store.connect()
     store.create_index()
-    write_vectors(store, ids, chance.standard_normal((len(ids), LENGTH), dtype=np.float32))
+    for first in range(0, len(ids), BATCH):
+        embedded = embed_texts("wordllama", texts[first : first + BATCH], LENGTH)
+        write_vectors(store, ids[first : first + BATCH], np.array(embedded, np.float32))
 
 
 def write_vectors(store: LanceDBVectorStore, ids: Sequence[str], vectors: Any) -> None:
     """Write a table of vectors in batches, as graphrag does for a large index."""
     table = store.document_collection
-    for first in range(0, len(ids), 10_000):
-        batch = vectors[first : first + 10_000]
+    for first in range(0, len(ids), BATCH):
+        batch = vectors[first : first + BATCH]
         columns: dict[str, object] = {
             column: pa.nulls(len(batch), "string") for column in table.schema.names
         }
-        columns["id"] = list(ids[first : first + 10_000])
+        columns["id"] = list(ids[first : first + BATCH])
         flat = pa.array(batch.ravel())
         columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, batch.shape[1])
         table.add(pa.table(columns))
@@ -274,3 +288,7 @@ def _write_questions(
     (root / "questions.json").write_text(json.dumps(rows, indent=1))
     config = {"dataset": {"path": "questions.json"}, "indexes": {"made": "."}}
     (root / "eval_config.yaml").write_text(yaml.safe_dump({**config, "methods": list(METHODS)}))
+
+
+if __name__ == "__main__":
+    write_project(Path(sys.argv[1]), Size(int(sys.argv[2]), int(sys.argv[3])))
