@@ -8,8 +8,8 @@ Each step is a command in a process of its own, on a synthetic index of 100 text
 starting takes) and on both sizes. Seconds are of the processor, its threads and children included;
 memory is the peak of the process. The slope is the exponent of growth: 0 for a step that takes the
 same on both, 1 for one that takes ten times as much. Exit code 1 where a slope is over 1.2: that
-step does work for pairs of things. A step that takes under half a second more than starting has
-no slope.
+step does work for pairs of things. A step that takes little more than starting (a quarter of it, or
+half a second) has no slope.
 """
 
 import argparse
@@ -26,6 +26,8 @@ from pathlib import Path
 TINY = 100
 MOST_SLOPE = 1.2
 LEAST_S = 0.5
+ENDS = (0, 3)
+"""Exit codes: done, or done with less than was asked, as a draft of few questions is."""
 QUESTION = ("--limit", "1", "--skip-judge", "--output")
 STEPS: dict[str, tuple[str, ...]] = {
     "validate": ("eval", "validate"),
@@ -66,7 +68,7 @@ def run(command: Sequence[str], folder: Path) -> Taken:
         process = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=printed)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
+        if process.returncode not in ENDS:
             printed.seek(0)
             told = printed.read().decode(errors="replace")[-3000:]
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {told}")
@@ -76,10 +78,11 @@ def run(command: Sequence[str], folder: Path) -> Taken:
 
 def find_slope(start: Taken, small: Taken, large: Taken) -> float | None:
     """Return the exponent of growth over a factor of ten; None where there is too little of it."""
+    little = max(LEAST_S, start.cpu_s / 4)
     more = large.cpu_s - start.cpu_s
-    if more < LEAST_S:
+    if more < little:
         return None
-    return math.log10(more / max(small.cpu_s - start.cpu_s, LEAST_S / 10))
+    return math.log10(more / max(small.cpu_s - start.cpu_s, little / 10))
 
 
 def print_table(found: dict[str, list[Taken]], sizes: Iterable[int]) -> None:

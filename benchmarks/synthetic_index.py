@@ -102,12 +102,13 @@ def _pairs() -> Iterator[tuple[str, str]]:
             yield word, second[(number + shift * 7) % len(second)]
 
 
-def _texts(named: Any, names: Sequence[str], chance: np.random.Generator) -> Iterator[str]:
+def _texts(named: Any, names: list[str], chance: np.random.Generator) -> Iterator[str]:
     rare = ("".join(parts) for parts in product(SYLLABLES.split(), repeat=4))
     words = [*FREQUENT.split(), *islice(rare, 30_000)]
     share = 1 / np.arange(1, len(words) + 1)
     reached = np.cumsum(share / share.sum())
-    for row in named:
+    rows: list[list[int]] = named.tolist()
+    for row in rows:
         drawn = np.searchsorted(reached, chance.random(WORDS_A_TEXT))
         spelled = [words[min(word, len(words) - 1)] for word in drawn]
         step = WORDS_A_TEXT // NAMES_A_TEXT
@@ -142,6 +143,7 @@ def _write_texts(
     documents = _ids("document", size.documents)
     each = size.text_units // size.documents
     entities = _ids("entity", size.entities)
+    rows: list[list[int]] = named.tolist()
     _write(
         output,
         "text_units",
@@ -149,7 +151,7 @@ def _write_texts(
         text=pa.array(texts),
         n_tokens=pa.array([len(text) // 4 for text in texts]),
         document_id=pa.array(np.repeat(documents, each).tolist()),
-        entity_ids=_lists([[entities[name] for name in sorted(set(row))] for row in named]),
+        entity_ids=_lists([[entities[name] for name in sorted(set(row))] for row in rows]),
         relationship_ids=_lists([[]] * len(units)),
         covariate_ids=_lists([[]] * len(units)),
     )
@@ -167,7 +169,7 @@ def _write_texts(
 
 def _write_graph(
     output: Path,
-    names: Sequence[str],
+    names: list[str],
     named: Any,
     units: Sequence[str],
     chance: np.random.Generator,
@@ -180,6 +182,7 @@ def _write_graph(
     at = np.sort(chance.integers(0, len(units), n))
     drawn = chance.integers(0, NAMES_A_TEXT, (2, n))
     sources, targets = named[at, drawn[0]], named[at, drawn[1]]
+    pairs: list[tuple[int, int]] = np.stack([sources, targets], axis=1).tolist()
     degrees = np.bincount(sources, minlength=len(names)) + np.bincount(
         targets, minlength=len(names)
     )
@@ -195,7 +198,7 @@ def _write_graph(
         frequency=pa.array([len(texts) for texts in texts_of]),
         degree=pa.array(degrees),
     )
-    ends = [(names[source], names[target]) for source, target in zip(sources, targets, strict=True)]
+    ends = [(names[source], names[target]) for source, target in pairs]
     _write(
         output,
         "relationships",
@@ -205,7 +208,7 @@ def _write_graph(
         description=pa.array([f"{a.title()} wrote a letter to {b.title()}." for a, b in ends]),
         weight=pa.array(chance.integers(1, 10, n).astype(float)),
         combined_degree=pa.array(degrees[sources] + degrees[targets]),
-        text_unit_ids=_lists([[units[unit]] for unit in at]),
+        text_unit_ids=_lists([[units[int(unit)]] for unit in at]),
     )
     _write_communities(output, entities)
 
@@ -270,12 +273,13 @@ def write_vectors(store: LanceDBVectorStore, ids: Sequence[str], vectors: Any) -
 
 
 def _write_questions(
-    root: Path, names: Sequence[str], named: Any, texts: Sequence[str], n: int
+    root: Path, names: list[str], named: Any, texts: Sequence[str], n: int
 ) -> None:
     rows: list[dict[str, object]] = []
     for number in range(n):
         unit = number * len(texts) // n
-        first, second = (names[name].title() for name in named[unit, :2])
+        ends: list[int] = named[unit, :2].tolist()
+        first, second = (names[name].title() for name in ends)
         rows.append(
             {
                 "id": f"q{number}",

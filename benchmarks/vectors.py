@@ -22,10 +22,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from graphrag_vectors import F
 from graphrag_vectors.lancedb import LanceDBVectorStore
 from lancedb.index import IvfFlat
+from synthetic_index import write_vectors
 
 from graphrag.config.project_settings import read_settings
 from graphrag.query.vector_index import optimise_vectors, vector_state
@@ -73,21 +73,6 @@ def make_space(count: int, length: int, chance: np.random.Generator) -> tuple:
     return axes, chance.standard_normal((n_centres, INNER_DIMENSIONS), dtype=np.float32)
 
 
-def write_table(store: LanceDBVectorStore, vectors: np.ndarray) -> None:
-    """Write the table as graphrag does, in batches of a size that it uses for large indexes."""
-    store.create_index()
-    table = store.document_collection
-    for first in range(0, len(vectors), 10_000):
-        batch = vectors[first : first + 10_000]
-        columns: dict[str, object] = {
-            name: pa.nulls(len(batch), "string") for name in table.schema.names
-        }
-        columns["id"] = [str(first + at) for at in range(len(batch))]
-        flat = pa.array(batch.ravel())
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, batch.shape[1])
-        table.add(pa.table(columns))
-
-
 def timed(search: Callable[[np.ndarray], list[str]], questions: np.ndarray) -> tuple[float, list]:
     search(questions[0])  # opens the files
     times, found = [], []
@@ -111,7 +96,9 @@ def measure(count: int, length: int, n_questions: int, folder: Path) -> list[Row
     place = str(config.vector_store.db_uri)
     store = LanceDBVectorStore(db_uri=place, index_name="entity_description", vector_size=length)
     store.connect()
-    write_table(store, draw(count, length, chance, space))
+    store.create_index()
+    vectors = draw(count, length, chance, space)
+    write_vectors(store, [str(at) for at in range(count)], vectors)
     ids = [str(at) for at in chance.choice(count, N_IDS, replace=False)]
 
     def search(question: np.ndarray) -> list[str]:
