@@ -147,61 +147,105 @@ class _Basis:
         return choose_structure({document: n for document, n in ns.items() if n})
 
     def answer(self) -> Answer:
-        winner = self._best.winner
-        alive = [method for method in self._best.contenders if method not in self._dead]
-        contenders = alive if winner is None else [winner]
+        """Return the answer of the first rule that applies."""
+        rules = (
+            self._answer_failed,
+            self._answer_unjudged,
+            self._answer_absent,
+            self._answer_single,
+            self._answer_all_wrong,
+            self._answer_winner,
+            self._answer_tie,
+        )
+        answers = (rule() for rule in rules)
+        return next(filter(None, answers), None) or self._answer_undecided()
+
+    def _answer_failed(self) -> Answer | None:
+        is_left = bool(self._contenders or (self._usable and not self._has_scores(self._dead)))
+        if is_left:
+            return None
         failed = [r.failure is not None for r in self._results.results if r.method in self._dead]
         n, n_failed = len(failed), sum(failed)
-        if not contenders and (not self._usable or any(map(self._means.get, self._dead))):
-            what = "every search" if n == n_failed else "most searches"
-            whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
-            rest = ", and no other method is as good" if self._usable else ""
-            why = f"{what}{whose} failed ({n_failed:,} of {n:,}){rest}"
-            return self._answer_nothing(why, "see why", _command(self._results, "show", "--failed"))
+        what = "every search" if n == n_failed else "most searches"
+        whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
+        rest = ", and no other method is as good" if self._usable else ""
+        why = f"{what}{whose} failed ({n_failed:,} of {n:,}){rest}"
+        return self._answer_nothing(why, "see why", _command(self._results, "show", "--failed"))
+
+    def _answer_unjudged(self) -> Answer | None:
+        if self._contenders:
+            return None
         has_answers = any(result.ground_truth for result in self._results.results)
-        if not contenders and self._primary == "correctness" and not has_answers:
+        if self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
             return Answer("", headline, lead="See what was judged instead.")
-        if not contenders:
-            return self._answer_nothing(f"no response has a verdict on {self._primary}")
-        if self._absent:
-            has = "has" if len(self._absent) == 1 else "have"
-            return self._answer_nothing(f"{join_names(self._absent)} {has} no result yet")
-        if len(self._usable) == 1 and winner is None:
-            return self._answer_single(contenders[0])
-        if winner is None and not any(self._means.get(method) for method in self._usable):
-            which = "that mostly answered" if any(map(self._means.get, self._dead)) else ""
-            return self._answer_nothing(f"{self._primary} is 0 % for every method {which}".rstrip())
-        if winner is not None:
-            rest = (m for m in (*self._usable, *self._dead) if m != winner)
-            nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
-            lead = f"Lead over {nearest}: {_limits(*self._deficit(winner, nearest))} points."
-            return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
-        worse = self._name_worse()
-        least = self._prices.least_of_an_index(contenders)
-        taken = self._prices.cheapest(least)
-        # Methods without a score are not beaten either.
-        unbeaten = [*contenders, *(m for m in self._usable if m not in self._means)]
-        pivot = taken or least[0]
-        rivals = [method for method in unbeaten if method != pivot]
-        if taken is None and all(self._is_near(a, b) for a in least for b in unbeaten if a != b):
+        return self._answer_nothing(f"no response has a verdict on {self._primary}")
+
+    def _answer_absent(self) -> Answer | None:
+        if not self._absent:
+            return None
+        has = "has" if len(self._absent) == 1 else "have"
+        return self._answer_nothing(f"{join_names(self._absent)} {has} no result yet")
+
+    def _answer_all_wrong(self) -> Answer | None:
+        if self._best.winner is not None or self._has_scores(self._usable):
+            return None
+        which = " that mostly answered" if self._has_scores(self._dead) else ""
+        return self._answer_nothing(f"{self._primary} is 0 % for every method{which}")
+
+    def _answer_winner(self) -> Answer | None:
+        winner = self._best.winner
+        if winner is None:
+            return None
+        rest = (m for m in (*self._usable, *self._dead) if m != winner)
+        nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
+        lead = f"Lead over {nearest}: {_limits(*self._deficit(winner, nearest))} points."
+        return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
+
+    def _answer_tie(self) -> Answer | None:
+        least = self._prices.least_of_an_index(self._contenders)
+        taken, worse = self._prices.cheapest(least), self._name_worse()
+        if taken is None:
+            if not all(self._is_near(a, b) for a in least for b in self._unbeaten if a != b):
+                return None
             headline = f"{join_names(least)} tie, and which of them is cheaper is not known."
             return self._make("TIED", headline, None, None, worse.strip())
-        if taken is not None and all(self._is_near(taken, rival) for rival in rivals):
-            lead = f"Every other method is shown to be worse than another.{worse}"
-            headline = f"Use {taken}."
-            if rivals:
-                lead = (
-                    f"It loses less than {self._margin:g} points to {join_names(rivals)}, if any."
-                )
-                reason = self._prices.reason(taken, rivals)
-                headline = f"Use {taken}: as good as {join_names(rivals)} here, and it {reason}."
-            return self._make("TIED", headline, taken, next(iter(rivals), None), f"{lead}{worse}")
-        headline = f"Undecided between {join_names(contenders)}."
-        if len(contenders) == 1:
-            headline = "Undecided."
+        rivals = [method for method in self._unbeaten if method != taken]
+        if not all(self._is_near(taken, rival) for rival in rivals):
+            return None
+        lead, headline = "Every other method is shown to be worse than another.", f"Use {taken}."
+        if rivals:
+            lead = f"It loses less than {self._margin:g} points to {join_names(rivals)}, if any."
+            reason = self._prices.reason(taken, rivals)
+            headline = f"Use {taken}: as good as {join_names(rivals)} here, and it {reason}."
+        return self._make("TIED", headline, taken, next(iter(rivals), None), f"{lead}{worse}")
+
+    def _answer_undecided(self) -> Answer:
+        least = self._prices.least_of_an_index(self._contenders)
+        pivot = self._prices.cheapest(least) or least[0]
+        headline = "Undecided."
+        if len(self._contenders) > 1:
+            headline = f"Undecided between {join_names(self._contenders)}."
+        rivals = [method for method in self._unbeaten if method != pivot]
         rival = max(rivals, key=lambda other: self._loss_limit(pivot, other), default=pivot)
-        return self._make("TOO FEW", headline, pivot, rival, f"{self._gap(pivot, rival)}{worse}")
+        lead = f"{self._gap(pivot, rival)}{self._name_worse()}"
+        return self._make("TOO FEW", headline, pivot, rival, lead)
+
+    @property
+    def _contenders(self) -> list[str]:
+        """The winner alone, else the methods that are not beaten and whose searches went well."""
+        if self._best.winner is not None:
+            return [self._best.winner]
+        return [method for method in self._best.contenders if method not in self._dead]
+
+    @property
+    def _unbeaten(self) -> list[str]:
+        """The contenders, and the methods without a score, which are not beaten either."""
+        return [*self._contenders, *(m for m in self._usable if m not in self._means)]
+
+    def _has_scores(self, methods: Sequence[str]) -> bool:
+        """Say whether a method scores more than 0."""
+        return any(map(self._means.get, methods))
 
     def _make(
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
@@ -249,7 +293,10 @@ class _Basis:
         headline, lead = f"No answer: {why}.", " ".join(self._list_missing())
         return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
 
-    def _answer_single(self, method: str) -> Answer:
+    def _answer_single(self) -> Answer | None:
+        if len(self._usable) != 1 or self._best.winner is not None:
+            return None
+        method = self._contenders[0]
         score, verb = self._scored[method], "is" if self._primary in RIGHT else "has"
         lead = ""
         if score.low is not None and score.high is not None:
