@@ -129,8 +129,10 @@ def _has_fields_alone(file: Path) -> bool:
 
 def check_index_prompts(config: "GraphRagConfig") -> None:
     """Look for the prompt files that building an index by the standard method reads."""
-    names = ["extract_claims"] * config.extract_claims.enabled
-    for name in ("extract_graph", "summarize_descriptions", "community_reports", *names):
+    names = ["extract_graph", "summarize_descriptions", "community_reports"]
+    if config.extract_claims.enabled:
+        names.append("extract_claims")
+    for name in names:
         prompt_files(name, getattr(config, name))
 
 

@@ -466,8 +466,10 @@ class CallLog:
 
     def usage(self) -> Usage:
         """Sum up what has been recorded so far."""
-        uncounted = [UNCOUNTED] * self.has_uncounted
-        return sum_usages([summarize_attempts(self.attempts), *uncounted])
+        usages = [summarize_attempts(self.attempts)]
+        if self.has_uncounted:
+            usages.append(UNCOUNTED)
+        return sum_usages(usages)
 
 
 _scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)

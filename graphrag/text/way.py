@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphrag.text.phrases import counted
+
 if TYPE_CHECKING:
     from rich.tree import Tree
 
@@ -51,7 +53,7 @@ def _read_step(row: Mapping[str, Any]) -> Step:
 def tell_step(step: Step) -> tuple[str, list[str]]:
     """Return what a call read, and what it said, a line each."""
     texts = f"Sources ({', '.join(step.shown)})" if step.shown else "no text"
-    rows = f" and {step.n_rows} row{'s' * (step.n_rows != 1)}" if step.n_rows else ""
+    rows = f" and {counted(step.n_rows, 'row')}" if step.n_rows else ""
     lines = [f"missing: {step.missing}"] if step.missing else []
     lines += [f"kept Sources ({', '.join(step.kept)})"] if step.kept else []
     lines += [f"followed {row}" for row in step.followed]

@@ -424,7 +424,8 @@ def _describe_price(model: str, tier: str | None) -> str:
         return f"  {model}: free, runs here"
     prices = [
         f"${price.prompt_usd * 1e6:g} a million prompt tokens, ${price.output_usd * 1e6:g} a "
-        f"million output tokens{f' of calls with more than {above:,} prompt tokens' * bool(above)}"
+        "million output tokens"
+        + (f" of calls with more than {above:,} prompt tokens" if above else "")
         for above, price in list_prices(model, tier)
     ]
     return f"  {model}{in_brackets(tier)}: {'; '.join(prices) or 'price not known'}"

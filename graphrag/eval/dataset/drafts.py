@@ -151,8 +151,9 @@ class Draft:
         """Return it as a dataset's row; ``proofs``: what the models said of it."""
         is_answerable = self.kind != "unanswerable"
         documents = dict.fromkeys(passage.document for passage in self.sources)
-        is_known = isinstance(proofs, dict) and bool(proofs.get(KNOWN))
-        tags: list[JsonValue] = [*[REHEARSAL] * is_rehearsal, *[KNOWN] * is_known]
+        tags: list[JsonValue] = [REHEARSAL] if is_rehearsal else []
+        if isinstance(proofs, dict) and proofs.get(KNOWN):
+            tags.append(KNOWN)
         row: dict[str, JsonValue] = {
             **({"imdb_key": key} if key is not None else {}),
             "question": self.question,

@@ -76,7 +76,9 @@ def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[st
 
 def list_pairs(config: EvaluationConfig) -> list[tuple[Scorer, str, str]]:
     """Return the judges of two responses that are asked, each with every pair of methods."""
-    names = [*[PAIRWISE.name] * bool(config.judge.pairwise), *config.judge.graded]
+    names = list(config.judge.graded)
+    if config.judge.pairwise:
+        names.insert(0, PAIRWISE.name)
     scorers = [s for s in map(SCORERS.find, names) if s is not None and s.of_pairs]
     pairs = config.judge.pairs(config.methods) or tuple(combinations(config.methods, 2))
     return [(scorer, a, b) for scorer in scorers for a, b in pairs]

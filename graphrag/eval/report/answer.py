@@ -265,8 +265,10 @@ class _Basis:
             "index (text units, vectors, a graph), then the cheapest. TOO FEW: neither. All "
             "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
         )
-        in_all = " Of methods on different indexes that tie, the cheapest in all, if all are known."
-        how += in_all * bool(self._prices.in_all(self._usable))
+        if self._prices.in_all(self._usable):
+            how += (
+                " Of methods on different indexes that tie, the cheapest in all, if all are known."
+            )
         return Answer(
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),

@@ -151,7 +151,9 @@ class Prices:
         own = self.amount(method)
         if own is None:
             return ""
-        own_line = f"{f'{method} takes ' * is_named}{self._tell_amount(own)} a question"
+        own_line = f"{self._tell_amount(own)} a question"
+        if is_named:
+            own_line = f"{method} takes {own_line}"
         sentences = [
             f"{own_line}{self._compare_cost(method, rival)}.",
             *map(self._tell_failures, dict.fromkeys((method, rival or method))),

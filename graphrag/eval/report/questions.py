@@ -113,7 +113,8 @@ def _verdicts(result: QueryResult) -> list[str]:
     if result.failure is not None:
         return [f"search failed ({result.failure.kind}): {result.failure.message}"]
     lines = [f"doubts the ground truth: {result.doubt}"] if result.doubt else []
-    lines += ["abstained"] * result.abstained
+    if result.abstained:
+        lines.append("abstained")
     for metric in METRICS:
         verdict = result.scores.get(metric)
         if verdict.failure is not None:

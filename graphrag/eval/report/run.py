@@ -110,7 +110,7 @@ def make_sections(
         "failures": [run_tables.failures_table(results)],
         "abstentions": _lines(describe_abstentions(results)),
         "oddities": _lines(describe_oddities(results)),
-        "firsts": [Line(_OF_FIRSTS)] * (repeats is not None and repeats.n_trials > 1),
+        "firsts": [Line(_OF_FIRSTS)] if repeats is not None and repeats.n_trials > 1 else [],
         "notes": _lines(notes),
     }
     sections = defaultdict[str, list[Part]](list, own)

@@ -144,7 +144,8 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
             f" Each question was searched {results.repeats.n_trials} times: searches are counted, "
             "and a score is the mean of the questions' means."
         )
-        note += " Labels are of the first search." * bool(corrected)
+        if corrected:
+            note += " Labels are of the first search."
     title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
         title, [columns[n][:2] for n in places], [[row[n] for n in places] for row in rows], note
@@ -170,8 +171,9 @@ def means_table(
     """
     columns = list[tuple[str, bool]]()
     for metric in metrics:
-        differs = any(has_two_means(by_metric[metric]) for by_metric in outcomes.values())
-        columns += [(metric, False)] + [(metric, True)] * differs
+        columns.append((metric, False))
+        if any(has_two_means(by_metric[metric]) for by_metric in outcomes.values()):
+            columns.append((metric, True))
     return Table(
         f"Every metric in %{by_judge} (95 % interval each), n questions",
         [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],

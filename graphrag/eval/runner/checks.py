@@ -347,7 +347,8 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
         )
     unanswerable = sum(not sample.answerable for sample in samples)
     excluded = [m for m in config.metrics if not JUDGED_METRICS[m].of_unanswerable]
-    excluded += [FAITHFULNESS] * config.judges_claims
+    if config.judges_claims:
+        excluded.append(FAITHFULNESS)
     excluded += [n for n in ("rubric", "quality", "pairwise") if getattr(config.judge, n)]
     if unanswerable and excluded:
         warnings.append(

@@ -199,7 +199,7 @@ def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
 def with_judged(outcome: RunOutcome, config: EvaluationConfig, work: Work) -> RunOutcome:
     """Return an outcome with what further judges have said; its results without pairs."""
     pairs = [pair_kind(scorer.name, a, b) for scorer, a, b in list_pairs(config)]
-    claims = [CLAIMS] * config.judges_claims
+    claims = [CLAIMS] if config.judges_claims else []
     judgements = tuple(
         (unit, judgement)
         for unit in work.units

@@ -43,8 +43,9 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     @property
     def further(self) -> frozenset[str]:
         """The further judges that are asked: see :class:`Judgement`; all pairs by their scorer."""
+        asked = frozenset(self._sections.get("further", {}))
         by_claim = "by" in self._sections.get("metrics", {}).get("faithfulness", {})
-        return frozenset([*self._sections.get("further", {}), *[CLAIMS] * by_claim])
+        return asked | {CLAIMS} if by_claim else asked
 
     @property
     def indexes(self) -> "Mapping[str, Mapping[str, _Described]]":

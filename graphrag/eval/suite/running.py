@@ -440,10 +440,12 @@ def _setup(
 def _describe_evaluator(job: _Evaluation) -> dict[str, object]:
     suite = job.suite
     about = describe_method(job.evaluator)  # pyright: ignore[reportArgumentType]
-    is_own = not str(about["function"]).startswith("graphrag.eval.suite.")
+    names = ["version"]
+    if not str(about["function"]).startswith("graphrag.eval.suite."):
+        names.append("source")
     return {
         "evaluator": suite.evaluator,
         "settings": suite.settings,
         "thresholds": suite.thresholds.model_dump(),
-        **{name: about[name] for name in ("version", *["source"] * is_own)},
+        **{name: about[name] for name in names},
     }

@@ -123,7 +123,8 @@ def _plot_tradeoff(
         usable = usable_methods(m for m, at in drawn.items() if None not in at)
         ringed = pareto_set({m: (*drawn[m], drawn[m][1]) for m in usable})
         note += " A ring marks a method that no other beats in what is drawn here."
-        note += " The control oracle gets none." * ("oracle" in drawn and usable != ["oracle"])
+        if "oracle" in drawn and usable != ["oracle"]:
+            note += " The control oracle gets none."
     series: list[Series] = []
     for style, (method, (score, amount)) in enumerate(drawn.items()):
         if score is not None and amount is not None:
@@ -168,7 +169,8 @@ def _plot_indexes(prices: Prices, terms: Terms, analysis: Analysis) -> Drawing |
     unknown = [method for method in means if method not in priced]
     note = "Bars are 95 % intervals. "
     note += prices.budgets or "Better is up and to the left."
-    note += f" Of {join_names(unknown)} the price is not known." * bool(unknown)
+    if unknown:
+        note += f" Of {join_names(unknown)} the price is not known."
     return Drawing(
         f"{analysis.primary} in % against {name}",
         f"{analysis.primary} against {name}: a curve a search, a point an index",
