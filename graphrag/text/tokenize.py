@@ -25,12 +25,17 @@ _KEY = regex.compile(rf"\p{{Hangul}}+|{_RUN}|{_IN_WORD}+|\p{{So}}", regex.V1)
 _WORD = regex.compile(rf"{_RUN}+|{_IN_WORD}+(?:['.,]{_IN_WORD}+)*|\p{{So}}", regex.V1)
 # The same for texts of ASCII characters only, many times as fast.
 _ASCII_TERM = re.compile("[a-z0-9]+")
+_NOT_ASCII_TOKEN = re.compile(r"([!-~]*[^\x00-\x7f]\S*)")  # no word goes on past a blank
 _ASCII_WORD = re.compile("[a-z0-9]+(?:['.,][a-z0-9]+)*")
 # What keeps an English text from being ASCII: ellipsis, quotation marks and dashes.
-_PUNCTUATION = str.maketrans(
-    dict.fromkeys("\u2026\u201c\u201d\u2013\u2014", " ") | dict.fromkeys("\u2018\u2019", "'")
-)
+_PUNCTUATION: dict[int, str | None] = {
+    **dict.fromkeys(map(ord, "\u2026\u201c\u201d\u2013\u2014"), " "),
+    **dict.fromkeys(map(ord, "\u2018\u2019"), "'"),
+}
 _APOSTROPHES = "\u2018\u2019\u201b\u02b9\u02bb\u02bc\u2032\u00b4`\ua78c"
+_ASCII_APOSTROPHES = [c for c in _APOSTROPHES if c.isascii()]
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_FEW = 12
 _STRESS = regex.compile(r"(?<=\p{Cyrillic})[\u0300\u0301]")
 
 
@@ -79,7 +84,22 @@ def fold(text: str) -> str:
         folded = unicodedata.normalize("NFKC", folded)
     if "\u0300" in folded or "\u0301" in folded:
         folded = _STRESS.sub("", folded)
-    return folded.replace("i\u0307", "i").translate(_PLAIN)
+    return _translate(folded.replace("i\u0307", "i"), _PLAIN)
+
+
+def _translate(text: str, table: dict[int, str | None]) -> str:
+    """Return ``text.translate(table)``, which looks up each character, where few are in the table.
+
+    Most characters of most texts are ASCII, and found in one pass.
+    """
+    found = {c for c in set("".join(_NOT_ASCII.findall(text))) if ord(c) in table}
+    found |= {c for c in _ASCII_APOSTROPHES if c in text and ord(c) in table}
+    new = {c: table[ord(c)] or "" for c in found}
+    if len(found) > _FEW or not found.isdisjoint("".join(new.values())):
+        return text.translate(table)
+    for old, plain in new.items():
+        text = text.replace(old, plain)
+    return text
 
 
 def split_terms(texts: Sequence[str]) -> list[list[str]]:
@@ -94,7 +114,7 @@ def split_terms(texts: Sequence[str]) -> list[list[str]]:
 
 def _split_terms(text: str) -> list[str]:
     if not text.isascii():
-        text = text.translate(_PUNCTUATION)
+        text = _translate(text, _PUNCTUATION)
     if text.isascii():
         return _ASCII_TERM.findall(text.lower())
     terms: list[str] = []
@@ -129,16 +149,20 @@ def word_key(text: str) -> str:
     but for the first of a word, which has ``^`` before it: names begin where words do.
     """
     if not text.isascii():
-        text = text.translate(_PUNCTUATION)
+        text = _translate(text, _PUNCTUATION)
     if text.isascii():
         return " ".join(_ASCII_TERM.findall(text.lower()))
     words: list[str] = []
-    for word in _KEY.findall(fold(text)):
-        if _HANGUL.match(word):
-            words.append(f"^{word[0]}")
-            words += word[1:]
-        else:
-            words.append(word)
+    for place, part in enumerate(_NOT_ASCII_TOKEN.split(fold(text))):
+        if place % 2 == 0:
+            words += _ASCII_TERM.findall(part)
+            continue
+        for word in _KEY.findall(part):
+            if _HANGUL.match(word):
+                words.append(f"^{word[0]}")
+                words += word[1:]
+            else:
+                words.append(word)
     return " ".join(words)
 
 
