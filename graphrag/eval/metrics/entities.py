@@ -1,7 +1,7 @@
 """Extracted entities and relationships against expected ones."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -57,11 +57,19 @@ class NameRule:
     _folded: dict[str, str] = field(init=False, repr=False, default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        self._folded.update((_fold_name(a), _fold_name(b)) for a, b in self.aliases.items())
+        self._folded.update((fold_name(a), fold_name(b)) for a, b in self.aliases.items())
 
     def key(self, name: str) -> str:
         """Return what is compared; "" for a name that is blank."""
-        key, seen = _fold_name(name), set[str]()
+        return self._follow(fold_name(name))
+
+    def holds(self, names: Container[str], key: str) -> bool:
+        """Say whether one of the names, each folded by :func:`fold_name`, has this key."""
+        forms = (form for form in (key, *self._folded) if form in names)
+        return any(self._follow(form) == key for form in forms)
+
+    def _follow(self, key: str) -> str:
+        seen = set[str]()
         while key in self._folded and key not in seen:
             seen.add(key)
             key = self._folded[key]
@@ -90,8 +98,22 @@ def score_relationships(
     return _compare(_pair_keys(extracted, rule), _pair_keys(expected, rule))
 
 
-@lru_cache(maxsize=2**16)  # an answer is held against every title of its index
-def _fold_name(name: str) -> str:
+def recall_entities(
+    names: Container[str], expected: Iterable[str], rule: NameRule | None = None
+) -> float | None:
+    """Return the share of the expected entities that have one of the names; None without any.
+
+    ``names``: each folded by :func:`fold_name`, so that those of an index are folded once. The
+    recall is that of :func:`score_entities`.
+    """
+    rule = rule or NameRule()
+    keys = {key for key in map(rule.key, expected) if key}
+    return sum(rule.holds(names, key) for key in keys) / len(keys) if keys else None
+
+
+@lru_cache(maxsize=2**12)  # the methods of a run are asked for the same entities
+def fold_name(name: str) -> str:
+    """Return a name as :class:`NameRule` compares it, without aliases; "" for a blank one."""
     return _JOINERS.sub(" ", fold_text(name)).strip()
 
 

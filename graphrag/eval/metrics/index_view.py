@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.metrics.entities import Extraction, NameRule
+from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
 from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables, open_tables, rows_of
@@ -129,6 +129,12 @@ class IndexView:
     def entities(self) -> tuple[StoredEntity, ...]:
         """The entities, in the table's order."""
         return tuple(StoredEntity(*row) for row in self._rows("entities", "title"))
+
+    @cached_property
+    def entity_names(self) -> frozenset[str]:
+        """The titles of the entities, folded: each is looked at once, however many are expected."""
+        titles = rows_of(self._tables.columns("entities", ("title",)), "title")
+        return frozenset(fold_name(title) for (title,) in titles)
 
     @cached_property
     def edges(self) -> dict[str, StoredEdge]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.evidence import Evidence
 from graphrag.eval.metrics.index_view import IndexGraph, IndexView
-from graphrag.eval.metrics.measures import retrieval_stages
+from graphrag.eval.metrics.measures import Stages, retrieval_stages
 from graphrag.eval.metrics.wording import states_answer
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.stats.intervals import grouped
@@ -67,11 +67,13 @@ def trace_loss(
     index: IndexView,
     needed: tuple[Stage, ...] = (),
     is_judged: bool = True,
+    stages: Stages | None = None,
 ) -> LossRecord:
     """Follow one question from the source to the verdict.
 
     ``needed`` are the stages of the graph that the method depends on; ``is_judged``: a verdict was
-    asked for. A quote that the text does not hold is a fault of the dataset: left out and counted.
+    asked for; ``stages``: of the sources that count, where :func:`measures.measure` looked for them
+    already. A quote that the text does not hold is a fault of the dataset: left out and counted.
 
     A source that was shown is not lost before that, and one that was retrieved not before that. Any
     other is lost at the first of these stages that it fails. in_source, in_text_unit: the quote
@@ -93,7 +95,7 @@ def trace_loss(
     is_right = None if score is None else score == 1
     first_break: Stage | None = None
     if items and not (is_judged and is_right is None):
-        stages = retrieval_stages(items, result)
+        stages = retrieval_stages(items, result) if stages is None else stages
         breaks = [
             _first_break(_index_stages(sample, item, index.graph, needed), retrieved, in_context)
             for item, (retrieved, in_context) in zip(items, stages, strict=True)

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.metrics.entities import NameRule, score_entities
+from graphrag.eval.metrics.entities import NameRule, fold_name, recall_entities
 from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.traced import Shares, check_citations
@@ -123,6 +123,10 @@ def combined_score(
     return hit_rate**settings.alpha * judge**settings.gamma / (tokens / 1000) ** settings.beta
 
 
+Stages: TypeAlias = Sequence[tuple[bool | None, bool | None]]
+"""Whether each expected source was retrieved, and whether it was shown: see retrieval_stages."""
+
+
 @dataclass(frozen=True)
 class MeasureInput:
     """What every measure is computed from; what several of them share is made once.
@@ -158,9 +162,14 @@ class MeasureInput:
         return rank_sources(self.items, ranked)
 
     @cached_property
+    def stages(self) -> Stages:
+        """How far each expected source came."""
+        return retrieval_stages(self.items, self.result)
+
+    @property
     def shown(self) -> list[bool | None]:
         """Whether each expected source stood before the model."""
-        return [in_context for _, in_context in retrieval_stages(self.items, self.result)]
+        return [in_context for _, in_context in self.stages]
 
     @cached_property
     def citations(self) -> Shares:
@@ -239,17 +248,25 @@ def _shown_unit_recall(inputs: MeasureInput) -> float | None:
     return sum(not item.unit_ids.isdisjoint(ids) for item in inputs.items) / len(inputs.items)
 
 
-def _entity_recall(titles: Iterable[str], inputs: MeasureInput) -> float | None:
-    rule = NameRule(aliases=inputs.settings.aliases)
-    return score_entities(titles, inputs.sample.expected_entities, rule).recall
-
-
 def _indexed(inputs: MeasureInput) -> float | None:
-    return _entity_recall((entity.title for entity in inputs.index.entities), inputs)
+    if not inputs.sample.expected_entities:
+        return None
+    return recall_entities(
+        inputs.index.entity_names,
+        inputs.sample.expected_entities,
+        NameRule(aliases=inputs.settings.aliases),
+    )
 
 
 def _retrieved(inputs: MeasureInput) -> float | None:
-    return _entity_recall(() if inputs.retrieved is None else inputs.retrieved.entities, inputs)
+    if not inputs.sample.expected_entities:
+        return None
+    names = () if inputs.retrieved is None else inputs.retrieved.entities
+    return recall_entities(
+        {fold_name(name) for name in names},
+        inputs.sample.expected_entities,
+        NameRule(aliases=inputs.settings.aliases),
+    )
 
 
 def _keywords(inputs: MeasureInput) -> float | None:
@@ -382,6 +399,7 @@ class MeasuredAnswer:
     ``n_sources``, ``n_unmatched``: expected sources that the text holds, and that it does not hold:
     such a source counts as not found, a quote is left out of the retrieval measures. ``has_list``:
     the method gave a ranked list. ``failures``: measures of packages that failed -> why.
+    ``stages``: of each expected source that counts, for :func:`loss.trace_loss`.
     """
 
     sample_id: str
@@ -394,6 +412,7 @@ class MeasuredAnswer:
     has_list: bool
     tokens: int | None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
+    stages: Stages = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,6 +502,7 @@ def measure(
         has_list=inputs.retrieved is not None and inputs.retrieved.text_unit_ids is not None,
         tokens=result.efficiency.tokens,
         failures=failures,
+        stages=inputs.stages,
     )
 
 

@@ -139,10 +139,11 @@ def compute_figures(
         sample = samples[result.sample_id]
         view = views[index_of(result.imdb_key, result.method)]
         is_told = result.method in telling
-        measured.append(measure(sample, result, view, settings, detail["judge_score"], is_told))
+        found = measure(sample, result, view, settings, detail["judge_score"], is_told)
+        measured.append(found)
         search = results.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
-        records.append(trace_loss(sample, result, view, needed, has_verdicts))
+        records.append(trace_loss(sample, result, view, needed, has_verdicts, found.stages))
     measured = _drop_unknown(measured, measured_details)
     by_method = summarize_measures(measured, settings)
     scores = _score(config, first, samples, gradings)
