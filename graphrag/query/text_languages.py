@@ -8,7 +8,7 @@ from pathlib import Path
 from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.stems import has_stemmer
 
-WORDS_VERSION = 2
+WORDS_VERSION = 3
 """Raised when other words, stems or forms of names are compared: other texts may be found."""
 _KEPT = Path("tog_graph", "languages.json")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from graphrag.text.languages import Languages
+from graphrag.text.sound_changes import changes_of, endings_after_change, possible_beginnings
 from graphrag.text.stems import ENGLISH, has_stemmer
 from graphrag.text.tokenize import script_of, unspaced_runs, word_key
 
@@ -28,6 +29,13 @@ _UNDECLINED = frozenset(
         *("jv", "lb", "mg", "ms", "mt", "nb", "nl", "nn", "no", "oc", "pt", "su", "sv", "tl", "vi"),
     )
 )
+# Languages whose endings are short: of three letters and one more at most.
+_SHORT_ENDINGS = frozenset(
+    (
+        *("be", "bg", "bs", "cs", "el", "hr", "is", "la", "lt", "lv", "mk", "pl", "ro", "ru", "sk"),
+        *("sl", "sq", "sr", "uk"),
+    )
+)
 _PLURALS = frozenset(("s", "es"))
 TRUNK = 3
 """Characters that two forms of a word have in common at least."""
@@ -37,17 +45,6 @@ def trunk(word: str) -> str:
     """Return what all forms of a word begin with; that of a shorter word is shorter, too."""
     plain = plain_letters(word)
     return plain[:TRUNK] if len(plain) > TRUNK else f"{plain[: TRUNK - 1]}-"
-
-
-def trunks(word: str) -> tuple[str, ...]:
-    """Return the trunks of the words that a word may be a form of."""
-    return tuple(
-        dict.fromkeys(
-            begun
-            for bare in bare_words(word)
-            for begun in (trunk(bare), f"{plain_letters(bare)[: TRUNK - 1]}-")
-        )
-    )
 
 
 @lru_cache(maxsize=65_536)
@@ -103,6 +100,25 @@ class Inflection:
         self._latin_declines = not _UNDECLINED.issuperset(latin)
         # Its verbs and their nouns have the stems of its names: died, die.
         self._is_english = latin == (ENGLISH,)
+        self._changes = {
+            script: changes_of(names)
+            for script in languages.by_script
+            if (names := languages.of_script(script))
+        }
+
+    def has_short_endings(self, word: str) -> bool:
+        """Say whether a word is of languages whose endings have few letters."""
+        return _SHORT_ENDINGS.issuperset(self._languages.of_script(script_of(word)))
+
+    def trunks(self, word: str) -> tuple[str, ...]:
+        """Return the trunks of the words that a word may be a form of."""
+        begun: list[str] = []
+        for bare in bare_words(word):
+            plain = plain_letters(bare)
+            changes = self._changes.get(script_of(bare), ())
+            for one in (plain, *possible_beginnings(plain, changes)):
+                begun += (trunk(one), f"{one[: TRUNK - 1]}-")
+        return tuple(dict.fromkeys(begun))
 
     def may_be_name(self, word: str, text: str) -> bool:
         """Say whether a word of a text, as it is folded, may be a name with an ending.
@@ -141,10 +157,12 @@ class Inflection:
         for before, bare in enumerate(bare_words(word)):
             for own in bare_names(base):
                 plain, ended = plain_letters(own), plain_letters(bare)
-                shared = _shared(plain, ended)
-                lost, ending = plain[shared:], ended[shared:]
+                lost, ending = _differing(plain, ended)
                 if self._is_form(own, bare, lost, ending, in_name):
                     found.append(len(lost) + len(ending) + before)
+                changes = self._changes.get(script_of(own), ())
+                endings = endings_after_change(plain, ended, changes)
+                found += (len(ending) + before + 1 for ending in endings)
         return min(found, default=None)
 
     def _is_form(self, own: str, bare: str, lost: str, ending: str, in_name: bool) -> bool:
@@ -159,8 +177,12 @@ class Inflection:
             is_short = len(lost) <= 1 and len(ending) <= 2
             return is_plural or (is_short and not self._is_english and self._share_stem(own, bare))
         shared = len(plain_letters(own)) - len(lost)
+        # No name loses two letters and takes no ending, as far as stems are known.
+        is_cut = len(lost) > 1 and not ending and self.has_stems(own)
+        is_too_long = len(ending) > TRUNK == shared and self.has_short_endings(own)
+        is_alike = not (is_cut or is_too_long) and alike(shared, len(lost), len(ending), in_name)
         # A vowel sign tells short words apart, where another last letter may be an ending.
-        return alike(shared, len(lost), len(ending), in_name) or (
+        return is_alike or (
             shared >= TRUNK - (f"{ending}{lost}"[:1].isalpha()) and self._share_stem(own, bare)
         )
 
@@ -184,12 +206,17 @@ class Forms:
         """Return the words that it is a form of, or that are forms of it, itself left out."""
         if not can_be_inflected(word):
             return []
-        near = {w for t in trunks(word) for w in self._by_trunk.get(t, ())} - {word}
-        distance = self._inflection.distance
+        begun = self._inflection.trunks(word)
+        near = {w for t in begun for w in self._by_trunk.get(t, ())} - {word}
+        inflection = self._inflection
+        distance = inflection.distance
+        # Of two stems with short endings another last letter makes another word.
+        are_stems = inflection.has_stems(word) and inflection.has_short_endings(word)
         return sorted(
             w
             for w in near
-            if distance([w], [word]) is not None or distance([word], [w]) is not None
+            if (not are_stems or _are_near_stems(w, word))
+            and (distance([w], [word]) is not None or distance([word], [w]) is not None)
         )
 
 
@@ -202,15 +229,25 @@ def alike(shared: int, lost: int, ending: int, in_name: bool = False) -> bool:
         return False
     if lost <= 1:
         return ending <= min(6, max(3, shared + 1))
-    if shared == TRUNK:
-        return in_name and lost == 2 and ending <= 3
-    return lost <= min(3, shared - 2) and ending <= (5 if shared > 5 else shared - 2)
+    if in_name and lost <= min(3, shared - 1) and ending <= 3:
+        return True
+    return (
+        shared > TRUNK
+        and lost <= min(3, shared - 2)
+        and ending <= (5 if shared > 5 else shared - 2)
+    )
 
 
-def _shared(left: str, right: str) -> int:
+def _are_near_stems(left: str, right: str) -> bool:
+    lost, ending = _differing(left, right)
+    return len(left) - len(lost) > TRUNK or not (lost and ending)
+
+
+def _differing(left: str, right: str) -> tuple[str, str]:
+    """Return what two words have after the letters that both begin with."""
     n = 0
     for a, b in zip(left, right, strict=False):
         if a != b:
             break
         n += 1
-    return n
+    return left[n:], right[n:]

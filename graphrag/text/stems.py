@@ -42,11 +42,25 @@ _SNOWBALL: Mapping[str, str] = {
     # So alike that the endings are the same.
     **{"bs": "serbian", "hr": "serbian", "ms": "indonesian", "nb": "norwegian", "nn": "norwegian"},
 }
+# What its list leaves out.
+_ALSO_FUNCTION_WORDS = {
+    "ur": "\u06a9\u0627 \u06a9\u06d2 \u0646\u06d2 \u06c1\u06cc\u06ba \u062a\u06be\u0627"
+}
 _LISTED_AS = {"bs": "hr", "nb": "no", "nn": "no", "sr": "hr"}
 _SCRIPTS: Mapping[str, tuple[str, ...]] = {
-    **{"ar": ("ARABIC",), "el": ("GREEK",), "fa": ("ARABIC",), "hi": ("DEVANAGARI",)},
-    **{"hy": ("ARMENIAN",), "ne": ("DEVANAGARI",), "ru": ("CYRILLIC",), "ta": ("TAMIL",)},
-    **{"sr": ("CYRILLIC", "LATIN"), "yi": ("HEBREW",)},
+    **dict.fromkeys(("ar", "fa", "ps", "sd", "ug", "ur"), ("ARABIC",)),
+    **dict.fromkeys(("as", "bn"), ("BENGALI",)),
+    **dict.fromkeys(("be", "bg", "kk", "ky", "mk", "mn", "ru", "tg", "tt", "uk"), ("CYRILLIC",)),
+    **dict.fromkeys(("hi", "mr", "ne", "sa"), ("DEVANAGARI",)),
+    **dict.fromkeys(("am", "ti"), ("ETHIOPIC",)),
+    **dict.fromkeys(("he", "yi"), ("HEBREW",)),
+    **{"dv": ("THAANA",), "el": ("GREEK",), "gu": ("GUJARATI",), "hy": ("ARMENIAN",)},
+    **{"ja": ("HIRAGANA", "KATAKANA", "CJK"), "ka": ("GEORGIAN",), "km": ("KHMER",)},
+    **{"kn": ("KANNADA",), "ko": ("HANGUL",), "lo": ("LAO",), "ml": ("MALAYALAM",)},
+    **{"my": ("MYANMAR",), "or": ("ORIYA",), "pa": ("GURMUKHI",), "si": ("SINHALA",)},
+    **{"ta": ("TAMIL",), "te": ("TELUGU",), "th": ("THAI",), "zh": ("CJK",)},
+    **dict.fromkeys(("az", "ku", "uz"), ("LATIN", "CYRILLIC", "ARABIC")),
+    "sr": ("CYRILLIC", "LATIN"),
 }
 _LATIN = ("LATIN",)
 # The article, which Snowball leaves before a short word.
@@ -69,11 +83,12 @@ def function_words(language: str) -> frozenset[str]:
 
     name = _LISTED_AS.get(language, language)
     listed = stopwordsiso.stopwords(name) if stopwordsiso.has_lang(name) else ()
-    return frozenset(fold(word) for word in listed)
+    also = _ALSO_FUNCTION_WORDS.get(language, "").split()
+    return frozenset(fold(word) for word in (*listed, *also))
 
 
 def scripts_of_language(language: str) -> tuple[str, ...]:
-    """Return the scripts that a language is written in, as far as there are stems of them."""
+    """Return the scripts that a language is written in, Latin if nothing else is known."""
     return _SCRIPTS.get(language, _LATIN)
 
 

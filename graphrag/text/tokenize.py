@@ -36,6 +36,7 @@ _APOSTROPHES = "\u2018\u2019\u201b\u02b9\u02bb\u02bc\u2032\u00b4`\ua78c"
 _ASCII_APOSTROPHES = [c for c in _APOSTROPHES if c.isascii()]
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _FEW = 12
+_IN_CYRILLIC = regex.compile(r"(?<=\p{Cyrillic})'(?=\p{Cyrillic})")
 _STRESS = regex.compile(r"(?<=\p{Cyrillic})[\u0300\u0301]")
 
 
@@ -72,8 +73,8 @@ def fold(text: str) -> str:
     """Return a text in comparable characters.
 
     NFKC, case folded so that i is equal with and without its dot, digits as 0 to 9, apostrophes of
-    one kind. Dropped are the points of Hebrew and Arabic, the accents of Greek, and what is not
-    seen.
+    one kind. Dropped are the points of Hebrew and Arabic, the accents of Greek, apostrophes between
+    Cyrillic letters, and what is not seen.
     """
     if text.isascii():
         return text.lower()
@@ -84,7 +85,8 @@ def fold(text: str) -> str:
         folded = unicodedata.normalize("NFKC", folded)
     if "\u0300" in folded or "\u0301" in folded:
         folded = _STRESS.sub("", folded)
-    return _translate(folded.replace("i\u0307", "i"), _PLAIN)
+    folded = _translate(folded.replace("i\u0307", "i"), _PLAIN)
+    return _IN_CYRILLIC.sub("", folded) if "'" in folded else folded
 
 
 def _translate(text: str, table: dict[int, str | None]) -> str:

@@ -10,7 +10,8 @@ from graphrag.eval.metrics.traced import read_citations
 from graphrag.eval.metrics.wording import keyword_relevance
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.structured_search.tog_search import build_in_memory
-from graphrag.text.languages import find_languages, main_language
+from graphrag.text.languages import Languages, find_languages, main_language
+from graphrag.text.ranking import WordIndexes
 from graphrag.text.tokenize import split_terms, word_key
 
 
@@ -93,6 +94,62 @@ def test_a_quote_is_found_in_its_text_unit(world):
 )
 def test_what_writers_write_in_two_ways_is_equal(left, right):
     assert word_key(left) == word_key(right) != ""
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "form"),
+    [
+        ("uk", "Київ", "Києва"),
+        ("uk", "Львів", "Львові"),
+        ("uk", "Ольга", "Ользі"),
+        ("uk", "Мар’яна", "Мар'яни"),
+        ("uk", "Чаїний острів", "Чаїного острова"),
+        ("ru", "Павел", "Павлу"),
+        ("ru", "Лев Толстой", "Льва Толстого"),
+        ("cs", "Karel", "Karlovi"),
+        ("cs", "Praha", "Praze"),
+        ("cs", "Nový Dvůr", "Nového Dvora"),
+        ("pl", "Paweł", "Pawłem"),
+        ("sr", "Petar", "Petra"),
+        ("sk", "Pavol", "Pavla"),
+        ("fi", "Turku", "Turussa"),
+        ("fi", "Pekka", "Pekalla"),
+        ("lv", "Jānis", "Jāņa"),
+        ("lt", "Tylusis slibinas", "Tylųjį slibiną"),
+        ("hu", "Eger", "egri"),
+        ("el", "Λέων", "Λέοντος"),
+        ("mr", "पुणे", "पुण्याचा"),
+    ],
+)
+def test_a_name_is_found_whose_stem_changes_before_an_ending(language, name, form):
+    """In a question as the graph looks it up, and in an answer as measures do."""
+    tables = read_world("en").tables()
+    entities = tables["entities"].assign(title=[name.upper(), *tables["entities"]["title"][1:]])
+    edges, units = tables["relationships"], tables["text_units"]
+    languages = Languages.named([language])
+    graph = build_in_memory(entities, edges, units, words=WordIndexes(languages)).graph
+    assert graph.nodes_named_in(f"1874, {form}?") == [0]
+    assert name in NamedText(f"1874, {form}?", language)
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "other"),
+    [
+        ("cs", "Praha", "prázdný"),
+        ("el", "Μελιάς", "μέλι"),
+        ("lt", "Nelė", "nelaimė"),
+        ("uk", "Сон", "син"),
+    ],
+)
+def test_another_word_is_no_form_of_a_name(language, name, other):
+    assert name not in NamedText(f"1874, {other}", language)
+
+
+def test_languages_that_are_named_count_in_their_own_script():
+    languages = Languages.named(["uk", "he", "ka"])
+    assert set(languages.by_script) == {"CYRILLIC", "HEBREW", "GEORGIAN"}
+    assert languages.is_function_word("але")
+    assert languages.of_script("LATIN") == ("en",)
 
 
 def test_marks_that_are_letters_tell_words_apart():

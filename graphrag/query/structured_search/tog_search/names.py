@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pandas.util import hash_array
 
-from graphrag.text.inflection import bare_names, can_be_inflected, trunk, trunks
+from graphrag.text.inflection import bare_names, can_be_inflected, trunk
 from graphrag.text.tokenize import word_keys
 
 # A single word as short as this is more often another word than the name that it could be.
@@ -151,10 +151,12 @@ class TrunkIndex:
     names: Ints
     longest: int
 
-    def near(self, words: Sequence[str]) -> Iterator[tuple[int, int, Ints]]:
+    def near(
+        self, words: Sequence[str], trunks: Callable[[str], Sequence[str]]
+    ) -> Iterator[tuple[int, int, Ints]]:
         """Yield where names may stand in words with endings, how many words, and which they are.
 
-        The longest come first.
+        The longest come first. ``trunks`` returns those of the words that a word may be a form of.
         """
         ends = [trunks(word) if can_be_inflected(word) else (word,) for word in words]
         spans: list[tuple[int, int]] = []

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 10
+_FORMAT = 11
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -150,7 +150,7 @@ class GraphStore:
         (words,) = found.words
         names = found.names.tolist()
         spans: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        for begin, size, near in self._trunks.near(words):
+        for begin, size, near in self._trunks.near(words, self._inflection.trunks):
             spans[begin, size] += near.tolist()
         for (begin, size), near in spans.items():
             span = slice(begin, begin + size)
