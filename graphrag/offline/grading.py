@@ -15,6 +15,7 @@ from graphrag.offline.answering import SUFFICIENT_COVERAGE, answer_question, fit
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import find_mentions, split_words
 from graphrag.offline.requests import Request
+from graphrag.text.accepted_answers import split_answers
 from graphrag.text.citations import CITATION
 from graphrag.text.sentences import sentences
 from graphrag.text.stems import share_covered, terms
@@ -297,7 +298,12 @@ def _uncited(answer: object) -> str:
 
 
 def _recall(truth: str, answer: str) -> float:
-    """Share of the truth's terms in the answer; stop words count where it has no other."""
+    """Share of the truth's terms in the answer, of several accepted answers the greatest."""
+    return max(_recall_one(accepted, answer) for accepted in split_answers(truth))
+
+
+def _recall_one(truth: str, answer: str) -> float:
+    """Share of one answer's terms in another; stop words count where it has no other."""
     truth_terms = terms(truth)
     present = set(terms(answer, keep_stop_words=not truth_terms))
     return share_covered(truth_terms or terms(truth, keep_stop_words=True), present)

@@ -23,11 +23,16 @@ from graphrag.eval.dataset.samples import parse_samples
 
 SAID = {"question_id": "q", "question_text": "Why?", "answer": "A system said so."}
 QUOTES = ["Ines Vale built it in 1871.", "Ines Vale was born in Port Sorrel."]
+BOTH = "Each of these answers is right:\n- Port Sorrel\n- Sorrel"
 TEXTS = [text for _, text in PASSAGES[:2]]
 EXPECTED = {
     "hotpotqa": (1, 3, {"kind": "bridge", "hops": 2, "evidence": QUOTES, "n_sources": 2}),
     "2wikimultihopqa": (1, 3, {"kind": "bridge", "hops": 2, "evidence": QUOTES, "n_sources": 2}),
-    "musique": (1, 3, {"kind": "2hop", "hops": 2, "evidence": TEXTS, "n_sources": 2}),
+    "musique": (
+        1,
+        3,
+        {"answer": BOTH, "kind": "2hop", "hops": 2, "evidence": TEXTS, "n_sources": 2},
+    ),
     "multihop-rag": (2, 3, {"kind": "inference_query", "evidence": QUOTES, "n_sources": 0}),
     "graphrag-bench": (1, 1, {"kind": "Complex Reasoning", "evidence": QUOTES[1:]}),
     "benchmark-qed": (1, 0, {"kind": "data_local", "says": ["It names Port Sorrel."]}),

@@ -27,7 +27,10 @@ def test_a_run_goes_on_without_what_is_refused_and_says_so_beside_its_verdicts(b
     assert told.count("temperature is left out") == 3, "of the judge, of tog, while it was learned"
     assert "The model of the judge refuses parameters" in told
     assert "the form of a reply is asked for in words" in told
-    assert both.read_results()["metadata"]["is_complete"]
+    metadata = both.read_results()["metadata"]
+    assert metadata["is_complete"]
+    assert "temperature" in metadata["refused_parameters"]["judge"]
+    assert "json_schema" in metadata["refused_parameters"]["tog"]
     shown = flat(in_process("show", "latest", "--root", str(both.root)).output)
     assert "The model of the judge refuses parameters" in shown
 

@@ -15,6 +15,7 @@ from graphrag.eval.metrics.entities import (
 from graphrag.eval.metrics.evidence import SourceIndex, fold_text, phrase_key
 from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, states_answer
 from graphrag.eval.validation.graph import graph_connectivity
+from graphrag.text.accepted_answers import join_answers
 
 DOCUMENT = (
     "Marta Quill keeps the lighthouse. \u201cThe lamp \u2013 she said \u2013 is mine\u201d. "
@@ -218,6 +219,13 @@ def test_an_aspect_is_covered_by_its_words(aspects, said, share):
 def test_an_answer_states_the_truth_by_its_words_and_all_its_numbers(said, is_stated):
     assert states_answer("Oswin Tarrant built it in 1871", said) is is_stated
     assert states_answer("the", "the") is None
+
+
+def test_of_several_accepted_answers_one_has_to_be_stated():
+    truth = join_answers(["Port Sorrel", "The old harbor", "port sorrel."])
+    assert states_answer(truth, "She was born in Port Sorrel.")
+    assert states_answer(truth, "In the old harbor.")
+    assert states_answer(truth, "In Oldmere.") is False
 
 
 def test_names_match_by_case_spacing_and_alias():

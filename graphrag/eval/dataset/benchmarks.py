@@ -27,6 +27,7 @@ from graphrag.eval.dataset.drafts import DECLINED
 from graphrag.eval.dataset.files import ROWS_UNDER, read_rows, read_values
 from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.errors import DatasetError
+from graphrag.text.accepted_answers import join_answers
 
 NO_DOCUMENT = "Supporting passages or articles that the files do not have"
 NOT_IN_DOCUMENT = "Supporting sentences, quotes or answers that their passage does not hold"
@@ -148,8 +149,8 @@ class _Question(_Row):
         problems: Sequence[Problem] = (),
         **fields: JsonValue,
     ) -> Entry:
-        row: Row = {"id": self.id, "question": self.question, "answer": "".join(self.answers[:1])}
-        row |= {"answer_aliases": [*self.answers[1:], *self.answer_aliases]}
+        answer = join_answers((*self.answers, *self.answer_aliases))
+        row: Row = {"id": self.id, "question": self.question, "answer": answer}
         row |= {"kind": self.kind, "level": self.level, **fields}
         return Entry(documents, _without_blanks(row), supports, problems)
 
@@ -300,7 +301,7 @@ class _Promptfoo(_Row):
     metadata: Row = {}
 
     def entries(self) -> Iterable[Entry]:
-        answers: list[JsonValue] = []
+        answers: list[str] = []
         assertions: list[JsonValue] = []
         problems: list[Problem] = []
         for assertion in self.asserted:
@@ -322,8 +323,7 @@ class _Promptfoo(_Row):
             {
                 **self.metadata,
                 "question": next((v for v in variables if isinstance(v, str)), None),
-                "answer": next(iter(answers), None),
-                "answer_aliases": answers[1:],
+                "answer": join_answers(answers),
                 "assertions": assertions,
             }
         )

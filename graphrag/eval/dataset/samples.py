@@ -25,9 +25,10 @@ from pydantic import (
 from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, MAX_CHARACTERS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
+from graphrag.text.accepted_answers import fold_wording, join_answers
 from graphrag.text.command_lines import config_name
 from graphrag.text.json_records import Stored
-from graphrag.text.phrases import fold_line, shorten
+from graphrag.text.phrases import shorten
 
 TIME_LIMIT_TAG = "time_limit_s"
 """The column that holds the seconds a sample may take."""
@@ -387,9 +388,6 @@ class _Samples:
         return told
 
 
-_ANSWERS = "Each of these answers is right:\n- "
-
-
 def _may_merge(first: Sample, second: Sample) -> bool:
     """Say whether two rows of one question differ in the wording of their answers alone."""
     both_answer = first.ground_truth and second.ground_truth
@@ -400,16 +398,8 @@ def _may_merge(first: Sample, second: Sample) -> bool:
 def _merge(first: Sample, second: Sample) -> Sample:
     """Return a sample that accepts the answers of two, and has the evidence of both."""
     evidence = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
-    answer = join_answers(first.ground_truth, second.ground_truth)
+    answer = join_answers((first.ground_truth, second.ground_truth))
     return replace(first, ground_truth=answer, evidence=evidence)
-
-
-def join_answers(known: str, other: str) -> str:
-    """Return a ground truth that names each of several answers; ``known`` may be one of those."""
-    answers = known.removeprefix(_ANSWERS).split("\n- ") if known.startswith(_ANSWERS) else [known]
-    if fold_wording(other) not in map(fold_wording, answers):
-        answers.append(other)
-    return answers[0] if len(answers) == 1 else _ANSWERS + "\n- ".join(answers)
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:
@@ -431,11 +421,6 @@ def _describe_contradiction(
         f"{source}: rows {before} (id {first.id!r}) and {number} (id {second.id!r}) ask the same "
         f"question of {first.imdb_key}, but have different {differing}; keep one."
     )
-
-
-def fold_wording(text: str) -> str:
-    """Return a text without case, extra blanks and a stop at its end."""
-    return fold_line(text).rstrip(".").rstrip()
 
 
 def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) -> Sample:

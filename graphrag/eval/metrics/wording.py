@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from graphrag.eval.metrics.evidence import NamedText, phrase_key
+from graphrag.text.accepted_answers import split_answers
 from graphrag.text.languages import main_language
 from graphrag.text.sentences import sentences
 from graphrag.text.stems import ENGLISH, read_as, share_covered, terms
@@ -54,14 +55,20 @@ def states_answer(ground_truth: str, answer: str) -> bool | None:
     """Return whether an answer holds the words of the ground truth; None if it has none, as "Yes".
 
     It must hold every number of the ground truth and at least `STATEMENT_SHARE` of its distinct
-    content words, as :func:`aspect_coverage` compares them, anywhere in the answer.
+    content words, as :func:`aspect_coverage` compares them, anywhere in the answer; of several
+    accepted answers those of one.
     A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
     denies the fact, or lists everything, passes.
     """
     with read_as(main_language([f"{ground_truth} {answer}"])):
-        truth_terms, answer_terms = set(terms(ground_truth)), set(terms(answer))
-    if not truth_terms:
+        truths = [set(terms(accepted)) for accepted in split_answers(ground_truth)]
+        answer_terms = set(terms(answer))
+    if not all(truths):
         return None
+    return any(_states(truth_terms, answer_terms) for truth_terms in truths)
+
+
+def _states(truth_terms: set[str], answer_terms: set[str]) -> bool:
     numbers = {word for word in truth_terms if word[0].isdigit()}
     return numbers <= answer_terms and share_covered(truth_terms, answer_terms) >= STATEMENT_SHARE
 

@@ -24,6 +24,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.eval.results.conditions import explain_conditions
+from graphrag.eval.results.usage import refused_parameters
 from graphrag.query.model_facts import is_offline
 from graphrag.query.refused import describe_refused
 from graphrag.text.command_lines import eval_line_here
@@ -374,12 +375,10 @@ def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
 
 def describe_left_out(results: "EvaluationResults") -> Iterator[str]:
     """Yield a line on the parameters that models refused, of the judge and of each method."""
-    asked = [("the judge", [r.judge_usage for r in results.results])]
-    asked += [(method, [r.usage for r in searches]) for method, searches in _by_method(results)]
-    for who, usages in asked:
-        names = {name for usage in usages if usage is not None for name in usage.left_out}
-        if names:
-            yield f"{describe_refused(f'The model of {who}', names)}."
+    refused = refused_parameters(results.results)
+    for who, told in {"judge": "the judge", **{m: m for m in results.metadata["methods"]}}.items():
+        if who in refused:
+            yield f"{describe_refused(f'The model of {told}', refused[who])}."
 
 
 def describe_abstentions(results: "EvaluationResults") -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records.answers import (
     EfficiencyMetrics,
@@ -33,11 +32,13 @@ from graphrag.eval.results.usage import (
     cost_of_verdicts,
     label_embedded,
     mean_efficiency,
+    refused_parameters,
 )
 from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
+from graphrag.text.accepted_answers import fold_wording
 from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted
 
@@ -152,6 +153,8 @@ class EvaluationResults:
         if terms.conditions:
             told = {m: [each.to_dict() for each in h] for m, h in terms.conditions.items()}
             metadata["conditions"] = told
+        if refused := refused_parameters(self.results):
+            metadata["refused_parameters"] = refused
         if analysis is not None and terms.differ:
             unknown = {m: replace(e, is_pareto=None) for m, e in analysis.efficiency.items()}
             analysis = replace(analysis, efficiency=unknown)

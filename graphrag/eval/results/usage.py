@@ -53,6 +53,16 @@ def label_usages(
     )
 
 
+def refused_parameters(results: Iterable[QueryResult]) -> dict[str, list[str]]:
+    """Return method, or "judge", -> the parameters that its model refused, if there are any."""
+    refused: dict[str, set[str]] = {}
+    for result in results:
+        for who, usage in (("judge", result.judge_usage), (result.method, result.usage)):
+            if usage is not None and usage.left_out:
+                refused.setdefault(who, set()).update(usage.left_out)
+    return {who: sorted(names) for who, names in refused.items()}
+
+
 def _part(usages: Sequence[tuple[bool, Usage]]) -> Part:
     return Part(
         frozenset(model for _, usage in usages for model in usage.completion_models or ()),

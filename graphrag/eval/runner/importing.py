@@ -15,9 +15,10 @@ from graphrag.eval.dataset.benchmarks import (
     Support,
     read_entries,
 )
-from graphrag.eval.dataset.samples import fold_wording, join_answers, parse_sample
+from graphrag.eval.dataset.samples import parse_sample
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
+from graphrag.text.accepted_answers import fold_wording, join_answers
 
 _REPEATED = "Questions that are there again, asked once"
 _MERGED = "Questions that are there again with another answer, asked once: each answer is accepted"
@@ -70,7 +71,7 @@ class Import:
                 if False in (first.get("answerable"), row.get("answerable")):
                     self.reading.note(_CONTRADICTED, where)
                 else:
-                    first["answer"] = join_answers(str(first["answer"]), str(row["answer"]))
+                    first["answer"] = join_answers((str(first["answer"]), str(row["answer"])))
                     self.reading.note(_MERGED, where)
             elif row.keys() - first.keys():  # assertions may be in a file of their own
                 first |= {**row, **first}

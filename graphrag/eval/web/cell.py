@@ -12,7 +12,7 @@ from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.run import make_sections
 from graphrag.eval.report.run_tables import label_results
-from graphrag.eval.report.table import METHOD, Table
+from graphrag.eval.report.table import METHOD, Line, Table
 from graphrag.eval.web.page import read, render
 from graphrag.eval.web.plots import plot_run
 
@@ -57,7 +57,10 @@ def render_cell(results: "EvaluationResults") -> str:
     )
     return render(
         "cell.html.j2",
-        answer=[] if answer is None else [line.text for line in list_lines(answer)],
+        answer=[
+            *([] if answer is None else [line.text for line in list_lines(answer)]),
+            *(line.text for line in sections["left_out"] if isinstance(line, Line)),
+        ],
         label=label_results(results),
         plots=plots,
         tables=tables,

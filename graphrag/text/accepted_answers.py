@@ -1,0 +1,33 @@
+"""Several accepted answers to one question, as one ground truth that names each of them."""
+
+from collections.abc import Iterable
+
+from graphrag.text.phrases import fold_line
+
+_LEAD = "Each of these answers is right:\n- "
+_BETWEEN = "\n- "
+
+
+def fold_wording(text: str) -> str:
+    """Return a text without case, extra blanks and a stop at its end."""
+    return fold_line(text).rstrip(".").rstrip()
+
+
+def join_answers(answers: Iterable[str]) -> str:
+    """Return a ground truth that names each of several answers, each wording once.
+
+    One that was joined before stands for its answers. "" if there is none.
+    """
+    distinct: dict[str, str] = {}
+    for given in answers:
+        for answer in split_answers(given):
+            distinct.setdefault(fold_wording(answer), answer)
+    kept = [*distinct.values()]
+    return f"{_LEAD}{_BETWEEN.join(kept)}" if len(kept) > 1 else "".join(kept)
+
+
+def split_answers(ground_truth: str) -> list[str]:
+    """Return the answers that a ground truth accepts, one if it was not joined."""
+    if ground_truth.startswith(_LEAD):
+        return ground_truth.removeprefix(_LEAD).split(_BETWEEN)
+    return [ground_truth]
