@@ -234,7 +234,9 @@ class CountedCompletion:
                 abstained = abstained or bool(refusal)
                 text = choice.delta.content or refusal
                 texts.append(text)
-                thoughts.append(_thoughts_of(choice.delta))
+                if thought := _thoughts_of(choice.delta):
+                    thoughts.append(thought)
+                    spoken.may_be_open = False  # the service tells the two apart
                 n_characters += len(text)
                 check_size(n_characters)
                 pass_on(spoken.feed(text))

@@ -89,7 +89,7 @@ class SpokenText:
     """
 
     def __init__(self, material: str, may_be_open: bool) -> None:
-        self._material, self._may_be_open = material, may_be_open
+        self._material, self.may_be_open = material, may_be_open
         self._received = self.told = ""
 
     def feed(self, piece: str) -> str:
@@ -97,7 +97,7 @@ class SpokenText:
         self._received += piece
         text = _HALF_TAG.sub("", self._received)
         is_told_apart = _JSON.match(text) is not None or bool(lone_ends(text))
-        if not text.strip() or (self._may_be_open and not is_told_apart):
+        if not text.strip() or (self.may_be_open and not is_told_apart):
             return ""
         return self._tell(without_thoughts(text, self._material, goes_on=True))
 

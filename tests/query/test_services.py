@@ -122,3 +122,22 @@ async def test_each_figure_that_is_told_is_kept_and_each_other_is_counted(
     is_told = None not in (prompt, output)
     assert attempt.counted_by == ("provider" if is_told else "tokenizer")
     assert log.usage().tokens_counted_here == (0 if is_told else 1)
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+@pytest.mark.parametrize("service", ["apart", "the end alone"])
+async def test_an_answer_streams_as_it_comes_where_thoughts_come_apart(service, kind, server):
+    answer = "Jonas Feld built the lighthouse on the island. " * 20
+    thinking = THINKING[service]
+    server.behave(reply=lambda _: thinking.dress(answer), faults=thinking.plan)
+    with measure_calls(CallLog(live=True)):
+        model = open_completion(model_config(server, kind))
+        stream = await model.completion_async(messages="Who?", stream=True)
+        pieces = [text async for piece in stream if (text := piece.choices[0].delta.content)]
+    assert "".join(pieces).strip() == answer.strip()
+    assert len(pieces) > 5
+    server.behave(reply=lambda _: answer)
+    with measure_calls(CallLog(live=True)):
+        stream = await model.completion_async(messages="Who?", stream=True)
+        pieces = [text async for piece in stream if (text := piece.choices[0].delta.content)]
+    assert len(pieces) == 1, "thoughts may have been opened"
