@@ -52,7 +52,7 @@ def main(files: list[Path]) -> None:
         raise SystemExit(f"The name of the file tells no set: {', '.join(PUBLISHED)}.")
     format, *published = named[0]
     passages, cases = read(files, format)
-    index = WordIndex(passages)
+    index = WordIndex.of(passages)
     ranked = [[place for place, _ in index.best(question, 5)] for question, _ in cases]
     print(f"{format}: {len(cases):,} questions, {len(passages):,} passages; published of {FULL:,}")
     print("|  | BM25 here % | published % | difference |\n|---|---:|---:|---:|")

@@ -18,7 +18,7 @@ from graphrag.query.index_header import (
     model_name,
     read_header,
 )
-from graphrag.query.index_tables import IndexTables, check_tables, open_tables, read_text_units
+from graphrag.query.index_tables import IndexTables, check_tables, open_tables
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
+    from graphrag.query.index_texts import IndexTexts
     from graphrag.query.meaning import TextMeaning
     from graphrag.query.structured_search.tog_search import OpenedGraph
-    from graphrag.text.ranking import WordIndexes
 
 
 _Part = TypeVar("_Part")
@@ -179,7 +179,7 @@ class _Shared:
         return self._made[key]
 
     async def graph(self) -> "OpenedGraph":
-        return await self._make_once("graph", lambda: open_graph_of(self._tables, self._words))
+        return await self._make_once("graph", lambda: open_graph_of(self._tables, self._texts))
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.models import open_completion
@@ -214,10 +214,9 @@ class _Shared:
         )
         size = section.passage_tokens
 
-        def read_texts() -> ranked.RankedTexts:
-            return ranked.RankedTexts(read_text_units(self._tables), self._words, size)
-
-        texts = await self._make_once(("texts", size), read_texts)
+        texts = await self._make_once(
+            ("texts", size), lambda: ranked.RankedTexts(self._texts, size)
+        )
         ranking, note = texts.by_words, _explain_words_alone(header, method)
         embedding = models.get("embedding")
         if embedding is not None and not note:
@@ -239,10 +238,15 @@ class _Shared:
         )
 
     @cached_property
-    def _words(self) -> "WordIndexes":
-        from graphrag.text.ranking import WordIndexes
+    def _texts(self) -> "IndexTexts":
+        from graphrag.query.index_texts import open_texts
 
-        return WordIndexes(index_languages(self._config, self._tables))
+        tables = self._tables
+        # Without them the searches of the graph answer from relationships.
+        source = tables.paths.get("text_units")
+        if source is None and tables.has("text_units"):
+            source = tables.table("text_units")
+        return open_texts(source, index_languages(self._config, tables))
 
 
 def _explain_words_alone(header: IndexHeader, method: str) -> str:
@@ -255,21 +259,22 @@ def _explain_words_alone(header: IndexHeader, method: str) -> str:
     return HASHED if is_left and method != "bm25" else ""
 
 
-def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "OpenedGraph":
+def open_graph_of(tables: IndexTables, texts: "IndexTexts | None" = None) -> "OpenedGraph":
     """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
 
-    May take seconds on a large index that was not opened before. Raises UnreadableTableError if a
-    table lacks a column or can't be read.
+    ``texts``: the text units, where they are open. May take seconds on a large index that was not
+    opened before. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
+    from graphrag.query.index_texts import open_texts
     from graphrag.query.structured_search.tog_search import build_in_memory, open_graph
 
     if tables.paths:
-        return open_graph(tables.paths, words)
+        return open_graph(tables.paths, texts)
+    if texts is None and tables.has("text_units"):
+        texts = open_texts(tables.table("text_units"))
     return build_in_memory(
         tables.table("entities"),
         tables.table("relationships"),
-        # Without them the searches answer from relationships.
-        tables.table("text_units") if tables.has("text_units") else None,
+        texts,
         tables.columns("documents", ("id", "title")),
-        words,
     )

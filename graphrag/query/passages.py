@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from graphrag.query.methods import LONG, count_passages
 from graphrag.query.tokens import default_encoding
-from graphrag.text.ranking import WordIndexes
+from graphrag.text.languages import Languages
+from graphrag.text.ranking import WordIndex
 from graphrag.text.sentences import sentence_ends
 from graphrag.text.tokenize import unspaced_characters
+from graphrag.text.word_counts import WordCounts, count_words, pointers_of
 
 GAP = " [...] "
 """Stands where passages of a text unit are left out between others."""
@@ -108,39 +110,48 @@ def show_passages(
     return Selection(list(units.values()), chosen, frozenset(in_part), sum(costs.values()), is_full)
 
 
-class Passages:
-    """The passages of text units, numbered through in the order of these, and their words.
+@dataclass(frozen=True, slots=True)
+class CutTexts:
+    """Where texts are cut into passages, which are numbered through: text i has ``first[i]`` on.
 
-    ``counts`` are the tokens of each text, None where they were not counted. A text of more than
-    400 and more than ``size`` tokens has passages of about ``size``; any other is one passage, as
-    each is without a size. ``words`` is where the words are counted.
+    ``cuts`` are those of all texts, one after the other.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        counts: Iterable[int | None],
-        size: int | None,
-        words: WordIndexes,
-    ) -> None:
-        self._cuts: dict[int, tuple[int, ...]] = {}
-        if size is not None:
-            for row, (text, count) in enumerate(zip(texts, counts, strict=True)):
-                if cuts := split_text(text, count, size):
-                    self._cuts[row] = cuts
-        n_of = np.ones(len(texts), np.int64)
-        for row, cuts in self._cuts.items():
-            n_of[row] += len(cuts)
-        self._first = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_of)])
-        self.rows: npt.NDArray[np.int64] = np.repeat(np.arange(len(texts)), n_of)
+    first: npt.NDArray[np.int64]
+    cuts: npt.NDArray[np.int64]
+
+
+def cut_texts(
+    texts: Sequence[str], counts: Sequence[int], size: int | None, languages: Languages
+) -> tuple[CutTexts, WordCounts]:
+    """Cut text units into passages of about ``size`` tokens, and count the words of each.
+
+    ``counts`` are the tokens of each text, 0 where they were not counted. A text of more than
+    400 and more than ``size`` tokens has passages of about ``size``; any other is one passage, as
+    each is without a size.
+    """
+    cuts: list[tuple[int, ...]] = [()] * len(texts)
+    if size is not None:
+        cuts = [split_text(t, count, size) for t, count in zip(texts, counts, strict=True)]
+    passages = [
+        text if not own else text[start:end]
+        for text, own in zip(texts, cuts, strict=True)
+        for start, end in pairwise((0, *own, len(text)))
+    ]
+    first = pointers_of(np.fromiter(map(len, cuts), np.int64, len(cuts)) + 1)
+    cut = CutTexts(first, np.fromiter(chain.from_iterable(cuts), np.int64))
+    return cut, count_words(passages, languages)
+
+
+class Passages:
+    """The passages of text units, in the order of these, and their words."""
+
+    def __init__(self, cut: CutTexts, words: WordIndex) -> None:
+        self._first, self._cuts, self._words = cut.first, cut.cuts, words
+        self.rows: npt.NDArray[np.int64] = np.repeat(
+            np.arange(len(cut.first) - 1), np.diff(cut.first)
+        )
         """The row of each passage's text unit."""
-        if self._cuts:
-            texts = [
-                text[start:end]
-                for row, text in enumerate(texts)
-                for start, end in pairwise((0, *self.cuts(row), len(text)))
-            ]
-        self._words = words.of(texts)
 
     def scores(self, question: str) -> npt.NDArray[np.float64]:
         """Return the score of each passage by BM25, 0 where it shares no word with a question.
@@ -148,7 +159,7 @@ class Passages:
         What stands beside a passage in its text unit adds 0.3 of its own score.
         """
         scores = self._words.scores(question)
-        if not self._cuts:
+        if not len(self._cuts):
             return scores
         meet = self.rows[1:] == self.rows[:-1]
         beside = np.zeros_like(scores)
@@ -162,18 +173,19 @@ class Passages:
 
     def cuts(self, row: int) -> tuple[int, ...]:
         """Return where a text unit is cut."""
-        return self._cuts.get(row, ())
+        # One less than its passages, as in each text unit before it.
+        begin, end = int(self._first[row]) - row, int(self._first[row + 1]) - row - 1
+        return tuple(self._cuts[begin:end].tolist())
 
     def of_units(
-        self, ranked: Iterable[int], units: Mapping[int, Unit] | Sequence[Unit]
+        self, ranked: npt.NDArray[np.int64], read: Callable[[int], Unit]
     ) -> list[Passage[Unit]]:
-        """Return passages with their text units, given by row."""
-        places = np.fromiter(ranked, np.int64)
-        rows = self.rows[places]
+        """Return passages with their text units, which are read by row."""
+        rows = self.rows[ranked]
         at: zip[tuple[int, int, int]] = zip(
-            rows.tolist(), places.tolist(), (places - self._first[rows]).tolist(), strict=True
+            rows.tolist(), ranked.tolist(), (ranked - self._first[rows]).tolist(), strict=True
         )
-        return [Passage(units[row], place, number, self.cuts(row)) for row, place, number in at]
+        return [Passage(read(row), place, number, self.cuts(row)) for row, place, number in at]
 
 
 def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:

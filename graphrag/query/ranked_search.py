@@ -5,25 +5,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
 
+from graphrag.data_model.text_unit import TextUnit
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText, Outcome
+from graphrag.query.index_texts import IndexTexts
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.models import CountedCompletion, CountedEmbedding
-from graphrag.query.passages import Passage, Passages, Selection, show_passages
+from graphrag.query.passages import Passage, Selection, show_passages
 from graphrag.query.replies import ReplyForm, UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
 from graphrag.query.vector_tables import check_length
-from graphrag.text.ranking import WordIndexes, best_of, fuse_scores
+from graphrag.text.ranking import best_of, fuse_scores
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
-    from graphrag.data_model.text_unit import TextUnit
     from graphrag.query.context_builder.builders import ContextBuilderResult
 
 FUSED = 1_000
@@ -56,16 +59,14 @@ Ranking: TypeAlias = Callable[[str, int], Awaitable[Ranked]]
 class RankedTexts:
     """The passages of an index's text units, in their table's order, and their words.
 
-    They are prepared once; ``passage_tokens`` is as :class:`Passages` has it.
+    ``passage_tokens`` is as ``cut_texts`` has it.
     """
 
-    def __init__(
-        self, units: "Sequence[TextUnit]", words: WordIndexes, passage_tokens: int | None
-    ) -> None:
-        self._units = tuple(units)
-        self._rows = {unit.id: row for row, unit in enumerate(self._units)}
-        texts, counts = [unit.text for unit in units], [unit.n_tokens for unit in units]
-        self._passages = Passages(texts, counts, passage_tokens, words)
+    def __init__(self, texts: IndexTexts, passage_tokens: int | None) -> None:
+        self._texts, self._passages = texts, texts.passages(passage_tokens)
+        ids = texts.table.column("id").combine_chunks().dictionary_encode()
+        self._numbers: npt.NDArray[np.int64] = ids.indices.to_numpy()
+        """Of each row a number for its id, which copies share."""
 
     async def by_words(self, question: str, k: int) -> Ranked:
         """Rank by BM25: passages that share no word with the question are left out."""
@@ -86,11 +87,12 @@ class RankedTexts:
             hits = await asyncio.to_thread(
                 vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False
             )
+            rows = self._texts.rows
             near = {
                 place: float(hit.score)
                 for hit in hits
-                if (name := str(hit.document.id)) in self._rows
-                for place in self._passages.of(self._rows[name])
+                if (name := str(hit.document.id)) in rows
+                for place in self._passages.of(rows[name])
             }
             words = best_of(self._passages.scores(question), depth)
             return self._keep_first(fuse_scores(dict(words), near, len(self._passages.rows)), k)
@@ -98,8 +100,19 @@ class RankedTexts:
         return best
 
     def _keep_first(self, scored: Sequence[tuple[int, float]], k: int) -> Ranked:
-        places = [place for place, _ in scored]
-        return _keep_first(self._passages.of_units(places, self._units), k)
+        """Return the passages of the first k text units, in their order."""
+        places = np.fromiter((place for place, _ in scored), np.int64, len(scored))
+        numbers = self._numbers[self._passages.rows[places]]
+        distinct, first = np.unique(numbers, return_index=True)
+        kept = distinct[np.argsort(first)[:k]]
+        return self._passages.of_units(places[np.isin(numbers, kept)], self._read)
+
+    def _read(self, row: int) -> TextUnit:
+        table = self._texts.table
+        name, number, text = (
+            table.column(column)[row].as_py() for column in ("id", "human_readable_id", "text")
+        )
+        return TextUnit(id=name, short_id=str(number), text=text)
 
 
 def _keep_first(ranked: Ranked, k: int) -> Ranked:

@@ -10,7 +10,9 @@ from graphrag.text.stems import has_stemmer
 
 WORDS_VERSION = 3
 """Raised when other words, stems or forms of names are compared: other texts may be found."""
-_KEPT = Path("tog_graph", "languages.json")
+FOLDER = "tog_graph"
+"""Beside an index's tables: what is made of them once, and mapped afterwards."""
+_KEPT = Path(FOLDER, "languages.json")
 
 
 def languages_of(

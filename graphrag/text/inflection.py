@@ -5,8 +5,7 @@ names decline, by what two words begin with.
 """
 
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from graphrag.text.languages import Languages
@@ -148,6 +147,14 @@ class Inflection:
             total += differing
         return total
 
+    def are_forms(self, word: str, other: str) -> bool:
+        """Say whether one of two words that differ is a form of the other."""
+        # Of two stems with short endings another last letter makes another word.
+        are_stems = self.has_stems(word) and self.has_short_endings(word)
+        return (not are_stems or _are_near_stems(other, word)) and (
+            self.distance([other], [word]) is not None or self.distance([word], [other]) is not None
+        )
+
     def _differing(self, base: str, word: str, in_name: bool) -> int | None:
         if base == word:
             return 0
@@ -189,35 +196,6 @@ class Inflection:
     def _share_stem(self, left: str, right: str) -> bool:
         stems = self._languages.stems
         return not set(stems(left)).isdisjoint(stems(right))
-
-
-class Forms:
-    """Finds the words of a collection that are forms of another; see :class:`Inflection`."""
-
-    def __init__(self, words: Iterable[str], inflection: Inflection) -> None:
-        self._inflection = inflection
-        self._by_trunk: defaultdict[str, list[str]] = defaultdict(list)
-        for word in words:
-            if can_be_inflected(word):
-                for bare in bare_words(word):
-                    self._by_trunk[trunk(bare)].append(word)
-
-    def of(self, word: str) -> list[str]:
-        """Return the words that it is a form of, or that are forms of it, itself left out."""
-        if not can_be_inflected(word):
-            return []
-        begun = self._inflection.trunks(word)
-        near = {w for t in begun for w in self._by_trunk.get(t, ())} - {word}
-        inflection = self._inflection
-        distance = inflection.distance
-        # Of two stems with short endings another last letter makes another word.
-        are_stems = inflection.has_stems(word) and inflection.has_short_endings(word)
-        return sorted(
-            w
-            for w in near
-            if (not are_stems or _are_near_stems(w, word))
-            and (distance([w], [word]) is not None or distance([word], [w]) is not None)
-        )
 
 
 def alike(shared: int, lost: int, ending: int, in_name: bool = False) -> bool:

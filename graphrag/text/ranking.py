@@ -1,25 +1,18 @@
 """Rankings of texts, best first: by the words of a question (BM25), and fused with nearness."""
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from hashlib import blake2b
-from importlib import import_module
-from itertools import count
 from math import hypot, inf
-from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.text.inflection import Forms, Inflection, bare_words, has_proclitics
+from graphrag.text.inflection import Inflection, bare_words, can_be_inflected, has_proclitics
 from graphrag.text.languages import Languages, find_languages
 from graphrag.text.stems import STOP_WORDS
 from graphrag.text.tokenize import split_terms
+from graphrag.text.word_counts import StringTable, WordCounts, count_words
 
-_BATCH = 256
 _WORDS_WEIGHT = 4.0
 _FUNCTION_PART = 0.2
 
@@ -29,33 +22,22 @@ Item = TypeVar("Item", int, str)
 class WordIndex:
     """Texts prepared for being ranked by BM25; nothing in it changes afterward.
 
-    Words are :func:`split_terms`', without their endings in the ``languages`` of the texts; None:
-    those that are found in them. The texts are the collection that the frequencies of words are
-    taken from; they themselves are not kept. Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b``
-    0.75, by bm25s.
+    Words are :func:`split_terms`', without their endings in the ``languages`` of the texts. The
+    texts are the collection that the frequencies of words are taken from; they themselves are not
+    kept. Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75.
     """
 
-    def __init__(self, texts: Sequence[str], languages: Languages | None = None) -> None:
-        languages = find_languages(texts) if languages is None else languages
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        documents: list[list[int]] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = texts[start : start + _BATCH]
-            for text, terms in zip(batch, split_terms(batch), strict=True):
-                stem_in, language = languages.stem_in, languages.of_text(text)
-                documents.append([numbers[stem_in(term, language)] for term in terms])
-        self._numbers, self._n = dict(numbers), len(texts)
+    def __init__(self, counts: WordCounts, languages: Languages) -> None:
+        self._counts, self._n = counts, int(counts.n_texts[0])
+        self._words = StringTable(counts.words, counts.word_ptr)
+        self._trunks = StringTable(counts.trunks, counts.trunk_ptr)
         self._languages, self._inflection = languages, Inflection(languages)
-        self._counting = Lock()
-        self._bm25: Any = None
-        if self._numbers:
-            import bm25s
 
-            self._bm25 = bm25s.BM25(method="lucene")
-            # It adds what it is given room for to the words it is given.
-            collection = (documents, dict(self._numbers))
-            self._bm25.index(collection, create_empty_token=False, show_progress=False)
-            self._containing = np.diff(self._bm25.scores["indptr"])
+    @classmethod
+    def of(cls, texts: Sequence[str], languages: Languages | None = None) -> "WordIndex":
+        """Count the words of texts in their languages; None: those that are found in them."""
+        languages = find_languages(texts) if languages is None else languages
+        return cls(count_words(texts, languages), languages)
 
     def best(self, question: str, k: int | None = None) -> list[tuple[int, float]]:
         """Return :func:`best_of` the scores of the texts."""
@@ -83,30 +65,40 @@ class WordIndex:
 
     def _score(self, terms: Sequence[str]) -> tuple[npt.NDArray[np.float64], float]:
         """Return BM25's scores, and the sum of the idf of the words."""
+        counts = self._counts
         words = {self._languages.stems(term): self._find(term) for term in terms}
         # Of the forms of a word the rarest.
         n_texts = np.array(
-            [min((self._containing[n] for n in found), default=0) for found in words.values()]
+            [
+                min((int(np.diff(counts.text_ptr[n : n + 2])[0]) for n in found), default=0)
+                for found in words.values()
+            ]
         )
         reachable = float(np.log1p((self._n - n_texts + 0.5) / (n_texts + 0.5)).sum())
-        numbers = dict.fromkeys(number for found in words.values() for number in found)
-        if not numbers:
-            return np.zeros(self._n), reachable
-        return np.asarray(self._bm25.get_scores([*numbers]), np.float64), reachable
+        scores = np.zeros(self._n, np.float32)
+        for number in dict.fromkeys(number for found in words.values() for number in found):
+            begin, end = counts.text_ptr[number : number + 2]
+            scores[counts.texts[begin:end]] += counts.scores[begin:end]
+        return scores.astype(np.float64), reachable
 
     def _find(self, term: str) -> list[int]:
         """Return the numbers of the words that a term of a question stands for."""
         stems = [stem for bare in bare_words(term) for stem in self._languages.stems(bare)]
-        found = [self._numbers[word] for word in stems if word in self._numbers]
+        found = [number for stem in stems if (number := self._words.find(stem)) is not None]
         if found and self._inflection.has_stems(term) and not has_proclitics(term):
             return found
-        with self._counting:
-            forms = self._forms
-        return [*found, *(self._numbers[word] for word in forms.of(stems[0]))]
+        return [*found, *self._forms_of(stems[0])]
 
-    @cached_property
-    def _forms(self) -> Forms:
-        return Forms(self._numbers, self._inflection)
+    def _forms_of(self, word: str) -> list[int]:
+        """Return the numbers of the words that are forms of a word, or that it is a form of."""
+        if not can_be_inflected(word):
+            return []
+        near = (self._trunks.find(begun) for begun in self._inflection.trunks(word))
+        ptr, forms = self._counts.form_ptr, self._counts.forms
+        rows = [forms[ptr[row] : ptr[row + 1]].tolist() for row in near if row is not None]
+        others = {n: self._words.text(n) for n in sorted({n for row in rows for n in row})}
+        are_forms = self._inflection.are_forms
+        return [n for n, other in others.items() if other != word and are_forms(word, other)]
 
 
 def best_of(
@@ -124,35 +116,6 @@ def best_of(
     first = matching if precedence is None else precedence[matching]
     order = matching[np.lexsort((first, -scores[matching]))][:k]
     return list(zip(order.tolist(), scores[order].tolist(), strict=True))
-
-
-class WordIndexes:
-    """BM25's indexes of collections of texts, each counted once, by the thread that asks first.
-
-    Methods that rank the same texts share one of these. ``languages`` are those of all texts; None:
-    they are found in each collection.
-    """
-
-    def __init__(self, languages: Languages | None = None) -> None:
-        self.languages = languages
-        self._made: dict[bytes, WordIndex] = {}
-        self._counting = Lock()
-
-    def of(self, texts: Sequence[str]) -> WordIndex:
-        """Return the index of these texts in this order.
-
-        The first call counts their words, a second or so for each 10,000 of 300 tokens; who asks
-        meanwhile waits.
-        """
-        digest = blake2b(digest_size=16)
-        for text in texts:
-            content = text.encode("utf-8", "surrogatepass")
-            digest.update(b"%d:%s" % (len(content), content))
-        key = digest.digest()
-        with self._counting:
-            if key not in self._made:
-                self._made[key] = WordIndex(texts, self.languages)
-            return self._made[key]
 
 
 def fuse_scores(
@@ -184,8 +147,3 @@ def fuse_scores(
         return -score, -near.get(item, -inf), -words.get(item, 0.0), item
 
     return sorted(scored, key=rank)
-
-
-async def load_bm25() -> None:
-    """Load what :class:`WordIndex` needs, a second of work, while other searches go on."""
-    await asyncio.to_thread(import_module, "bm25s")

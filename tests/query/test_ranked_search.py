@@ -28,7 +28,7 @@ from graphrag.offline.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
-from graphrag.text.ranking import WordIndex, WordIndexes, best_of, fuse_scores
+from graphrag.text.ranking import WordIndex, best_of, fuse_scores
 from graphrag.text.stems import stem
 from graphrag.text.tokenize import split_terms
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
@@ -98,7 +98,7 @@ async def shown(index: GraphIndex, method: str, question: str) -> list[int]:
 
 async def test_bm25_shows_the_texts_that_share_a_word_best_first(config):
     given, question = texts(), "storms, storms and a letter"
-    expected = [place for place, _ in WordIndex(given).best(question)]
+    expected = [place for place, _ in WordIndex.of(given).best(question)]
 
     assert 10 < len(expected) < len(given)
     assert await shown(index_of(config, given, k=len(given)), "bm25", question) == expected
@@ -107,7 +107,7 @@ async def test_bm25_shows_the_texts_that_share_a_word_best_first(config):
 
 async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(config):
     given, question = texts(), "Who repairs the lamp in the storm?"
-    by_words = WordIndex(given).scores(question)
+    by_words = WordIndex.of(given).scores(question)
     (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
     by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
@@ -205,7 +205,7 @@ def test_a_quarter_of_what_words_could_reach_counts_as_much_as_the_nearest():
 def test_words_count_by_what_the_question_could_reach():
     """Of BM25's score the part of the idf of all words asked for, as Lucene computes both."""
     given = ["the lamp of the storm", "a lamp", "a ferry late", "no one"]
-    index = WordIndex(given)
+    index = WordIndex.of(given)
 
     def idf(n: int) -> float:
         return math.log(1 + (len(given) - n + 0.5) / (n + 0.5))
@@ -235,7 +235,7 @@ def test_the_docs_worked_example_is_what_is_computed():
     articles = sorted((root / "examples" / "archipelago" / "input").glob("*.txt"))
     given = [path.read_text(encoding="utf-8") for path in articles]
     titles = [text.partition("\n")[0] for text in given]
-    index, vectors = WordIndex(given), np.stack(average_words(given, 256))
+    index, vectors = WordIndex.of(given), np.stack(average_words(given, 256))
     question, order = "", list[int]()
     for asked, title, *figures in told:
         if asked.strip():
@@ -263,7 +263,7 @@ def test_texts_are_ranked_as_bm25s_ranks_them():
     ]
     oracle = bm25s.BM25(method="lucene")
     oracle.index(split_terms(given), show_progress=False)
-    index, backwards = WordIndex(given), np.arange(len(given))[::-1]
+    index, backwards = WordIndex.of(given), np.arange(len(given))[::-1]
 
     for words in (["w1", "w2", "w3"], ["w40", "w1", "w40"], ["w7", "灯台", "w800", "w3"]):
         scores, asked = oracle.get_scores(list(dict.fromkeys(words))), " ".join(words)
@@ -301,14 +301,6 @@ async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(pro
 
     del index, varied, asked
     assert counted() == before, "an index that is closed keeps no words"
-
-
-def test_other_texts_are_counted_apart():
-    """Also those that are the same when they are written one after the other."""
-    words, given = WordIndexes(), [["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], []]
-    made = [words.of(each) for each in given]
-    assert [words.of(list(each)) for each in given] == made
-    assert [[place for place, _ in each.best("ab")] for each in made] == [[0], [], [], [1], []]
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])

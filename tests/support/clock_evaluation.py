@@ -142,7 +142,7 @@ class Evaluation:
 # What every run imports: three seconds of work. Without lancedb, whose threads no fork would have.
 _IMPORTED = [
     *("graphrag.cli.main", "graphrag.eval.cli.evaluate", "openai", "pandas", "scipy.stats"),
-    *("networkx", "lance_namespace_urllib3_client", "aiohttp", "bm25s", "Stemmer"),
+    *("networkx", "lance_namespace_urllib3_client", "aiohttp", "Stemmer"),
     *("json_repair", "statsmodels.stats.multitest", "tiktoken", "pyarrow.dataset"),
     *("graphrag.offline.models", "graphrag.query.engines", "graphrag.eval.web.run_report"),
     "graphrag.query.structured_search.tog_search.search",

@@ -23,7 +23,6 @@ from graphrag.query.structured_search.tog_search import (
 )
 from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
-from graphrag.text.ranking import WordIndexes
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 
@@ -114,9 +113,9 @@ def text_units() -> pd.DataFrame:
     )
 
 
-def units_of(texts: pd.DataFrame, words: WordIndexes | None = None) -> TextUnits:
+def units_of(texts: pd.DataFrame) -> TextUnits:
     """The text units of a table."""
-    return build_in_memory(None, None, texts, words=words).text_units
+    return build_in_memory(None, None, texts).text_units
 
 
 def graph_of(*tables: pd.DataFrame) -> GraphStore:

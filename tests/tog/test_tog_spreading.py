@@ -30,7 +30,7 @@ from graphrag.query.structured_search.tog_search.spreading import (
     weigh_texts,
 )
 from graphrag.query.structured_search.tog_search.store import TextUnits
-from graphrag.text.ranking import WordIndexes
+from graphrag.text.ranking import WordIndex
 from graphrag.text.tokenize import word_keys
 
 N = len(text_units())
@@ -218,12 +218,11 @@ def test_of_texts_that_fit_equally_the_first_number_leads():
             "text": ["A mill.", "A mill.", "No word of it.", "A mill.", "A mill, a mill."],
         }
     )
-    words = WordIndexes()
-    units = units_of(table, words)
+    units = units_of(table)
 
     assert scored(units, "Which mill?", 9) == ["c", "a", "d", "b"]
     assert scored(units, "Which mill?", 2) == ["c", "a"]
-    best = words.of(table["text"].tolist()).best("Which mill?")
+    best = WordIndex.of(table["text"].tolist()).best("Which mill?")
     assert [place for place, _ in best] == [4, 0, 1, 3]
 
 

@@ -65,8 +65,8 @@ def test_shortening_keeps_to_the_limit(text, limit):
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], ["a", ""]])
 def test_word_statistics_of_next_to_nothing(texts):
     """Empty texts and collections score 0 and raise nothing."""
-    assert WordIndex(texts).scores("zebra").tolist() == [0.0] * len(texts)
-    assert WordIndex(texts).scores("").tolist() == [0.0] * len(texts)
+    assert WordIndex.of(texts).scores("zebra").tolist() == [0.0] * len(texts)
+    assert WordIndex.of(texts).scores("").tolist() == [0.0] * len(texts)
 
 
 def test_a_row_is_shown_the_same_on_every_python():

@@ -72,7 +72,7 @@ class Materials:
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
         """Return the text units that BM25 ranks highest for a question."""
         passages = list(self._passages.values())
-        self._words = self._words or WordIndex([passage.text for passage in passages])
+        self._words = self._words or WordIndex.of([passage.text for passage in passages])
         return tuple(passages[place] for place, _ in self._words.best(question, k))
 
     def of(self, kind: str) -> Iterator[Material]:

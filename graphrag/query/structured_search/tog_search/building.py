@@ -2,23 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphrag.config.table_files import (
-    OLDER_COLUMNS,
-    UnreadableTableError,
-    describe_unreadable,
-    is_unreadable,
-)
 from graphrag.query.structured_search.tog_search.names import (
     MAX_HEADING_CHARS,
     Ints,
@@ -26,181 +16,17 @@ from graphrag.query.structured_search.tog_search.names import (
     hash_keys,
     title_of,
 )
+from graphrag.query.table_forms import (
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    Batch,
+    Column,
+    Source,
+    arrow,
+    compute,
+)
 from graphrag.text.tokenize import word_keys
-
-# pyarrow is not typed.
-arrow: Any = pa
-compute: Any = pc
-Column: TypeAlias = Any
-"""A pyarrow.Array."""
-Batch: TypeAlias = Any
-"""A pyarrow.RecordBatch."""
-
-Kind = Literal["text", "whole", "count", "number", "ids"]
-Source = Path | pd.DataFrame | None
-"""A ``.parquet`` or ``.csv`` file, a data frame, or None: a table without rows."""
-
-# Read column chunks in pieces of this size instead of whole row groups.
-_PARQUET_BUFFER_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class TableForm:
-    """A table's columns, those that must be there, and the most rows of a piece of it.
-
-    ``or_first``: column -> the one of lists whose first entries stand in where it is not there;
-    ``older``: column -> what an earlier version of graphrag called it.
-    """
-
-    name: str
-    columns: dict[str, Kind]
-    needed: tuple[str, ...]
-    # With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
-    batch_rows: int = 1 << 16
-    or_first: Mapping[str, str] = field(default_factory=dict[str, str])
-    older: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def stream(self, source: Source) -> Iterator[Batch]:
-        """Read a table in pieces, in its order; a data frame and CSV are one piece.
-
-        Every missing value is replaced: a text is empty, a whole number the number of its row, a
-        number 1, a list empty. A list may be written out as text, as CSV holds it. Raises
-        UnreadableTableError if a needed column is missing or a value is not what its column
-        should hold.
-        """
-        if source is None:
-            source = pd.DataFrame(columns=[*self.columns])
-        if isinstance(source, Path) and source.suffix == ".csv":
-            source = pd.read_csv(source, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-        pieces = self._of_parquet(source) if isinstance(source, Path) else self._of_frame(source)
-        first_row = 0
-        try:
-            for columns in pieces:
-                for key, old in self.older.items():
-                    if key not in columns and old in columns:
-                        columns[key] = columns[old]
-                missing = [column for column in self.needed if column not in columns]
-                if missing:
-                    raise self._unreadable(f"has no column {', '.join(missing)}")
-                for key, lists in self.or_first.items():
-                    if key not in columns and lists in columns:
-                        ids = _to_ids(columns[lists]).to_pylist()
-                        columns[key] = arrow.array([next(iter(i), "") for i in ids], arrow.string())
-                n_rows = len(columns[self.needed[0]])
-                nothing = arrow.nulls(n_rows)
-                rows = {
-                    key: _convert(columns.get(key, nothing), kind, first_row)
-                    for key, kind in self.columns.items()
-                }
-                first_row += n_rows
-                yield arrow.RecordBatch.from_pydict(rows)
-        except arrow.ArrowException as error:
-            if isinstance(source, Path) and is_unreadable(source):
-                raise UnreadableTableError(describe_unreadable(source, error)) from error
-            raise self._unreadable(f"can't be read ({error})") from error
-
-    def _unreadable(self, fault: str) -> UnreadableTableError:
-        return UnreadableTableError(f"The {self.name} table {fault}; build the index again.")
-
-    def _readable(self) -> list[str]:
-        return [*self.columns, *self.or_first.values(), *self.older.values()]
-
-    def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
-        names = [name for name in self._readable() if name in frame.columns]
-        table = arrow.Table.from_pandas(frame[names], preserve_index=False)
-        yield {name: table.column(name).combine_chunks() for name in names}
-
-    def _of_parquet(self, path: Path) -> Iterator[dict[str, Column]]:
-        import pyarrow.parquet as parquet
-
-        with parquet.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
-            stream: Any = file
-            # An empty table gives no batches, but its columns are checked as well.
-            empty = arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
-            names = [name for name in self._readable() if name in stream.schema_arrow.names]
-            yield {name: empty.column(name) for name in names}
-            for batch in stream.iter_batches(batch_size=self.batch_rows, columns=names):
-                yield dict(zip(names, batch.columns, strict=True))
-
-
-ENTITIES = TableForm(
-    "entities",
-    {
-        "id": "text",
-        "human_readable_id": "whole",
-        "title": "text",
-        "description": "text",
-        "text_unit_ids": "ids",
-    },
-    needed=("id", "title"),
-    older=OLDER_COLUMNS["entities"],
-)
-RELATIONSHIPS = TableForm(
-    "relationships",
-    {
-        "human_readable_id": "whole",
-        "source": "text",
-        "target": "text",
-        "description": "text",
-        "weight": "number",
-        "text_unit_ids": "ids",
-    },
-    needed=("source", "target"),
-)
-# A text unit takes some kilobytes, a relationship some hundred bytes.
-TEXT_UNITS = TableForm(
-    "text units",
-    {
-        "id": "text",
-        "human_readable_id": "whole",
-        "text": "text",
-        "n_tokens": "count",
-        "document_id": "text",
-    },
-    needed=("id", "text"),
-    batch_rows=1 << 12,
-    or_first={"document_id": "document_ids"},  # as graphrag 2 wrote them
-)
-DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, ("id",), 1 << 12)
-
-
-def _is_text(column: Column) -> bool:
-    return arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type)
-
-
-def _convert(column: Column, kind: Kind, first_row: int) -> Column:
-    """Return a column of one kind, with what stands in for the values that are missing."""
-    if kind == "ids":
-        return _to_ids(column)
-    if kind == "text":
-        return compute.fill_null(compute.cast(column, arrow.string()), "")
-    if _is_text(column):
-        is_blank = compute.equal(compute.utf8_trim_whitespace(column), "")
-        column = compute.if_else(is_blank, None, column)
-    if kind == "number":
-        column = compute.cast(column, arrow.float64())
-        return compute.fill_null(compute.if_else(compute.is_nan(column), None, column), 1.0)
-    if not arrow.types.is_integer(column.type):
-        column = compute.cast(column, arrow.float64())
-        column = compute.if_else(compute.is_finite(column), column, None)
-    column = compute.cast(column, arrow.int64(), safe=False)
-    if kind == "count":
-        return compute.fill_null(column, 0)
-    rows = arrow.array(range(first_row, first_row + len(column)), type=arrow.int64())
-    return compute.coalesce(column, rows) if column.null_count else column
-
-
-def _to_ids(column: Column) -> Column:
-    kind = arrow.list_(arrow.string())
-    if _is_text(column):
-        from graphrag.data_model.dfs import split_list_column
-
-        lists = [split_list_column(text or "") for text in column.to_pylist()]
-        return arrow.array(lists, type=kind)
-    column = compute.cast(column, kind)
-    empty: list[list[str]] = [[]] * len(column)
-    return compute.coalesce(column, arrow.array(empty, type=kind)) if column.null_count else column
-
 
 # Each join builds a hash table of all titles, so it is given at least so many rows at once.
 _MIN_JOINED_ROWS = 1 << 20
@@ -254,13 +80,18 @@ class GraphArrays:
 
 
 def build_arrays(
-    write: Write, entities: Source, relationships: Source, text_units: Source, documents: Source
+    write: Write,
+    entities: Source,
+    relationships: Source,
+    text_units: Sequence[Batch],
+    documents: Source,
 ) -> GraphArrays:
-    """Read each table front to back; text units twice.
+    """Read each table front to back; text units, which come in their form, twice.
 
     The ids in ``text_unit_ids``, each of which stands in many rows, are replaced by numbers.
-    ``write`` takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to
-    keep; row i of ``cited_ids`` is the id with the number i.
+    ``write`` takes ("entities" | "relationships" | "unit_documents" | "cited_ids", record batch) to
+    keep; row i of ``cited_ids`` is the id with the number i, row i of ``unit_documents`` the title
+    of the document of the text unit in that row.
     """
     names = Names()
     numbers: _Numbers = defaultdict(count().__next__)
@@ -278,14 +109,14 @@ def build_arrays(
     ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, numbers, write)
     edges = _sort_edges(ends, names.n)
     document_titles = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
-    unit_titles = _titles_of_texts(TEXT_UNITS.stream(text_units), document_titles)
+    unit_titles = _titles_of_texts(text_units, document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
     unit_of = np.full(len(numbers), -1, np.int32)
     pairs = [np.flatnonzero(topics >= 0).astype(np.int32)], [topics[topics >= 0]]
     first = 0
-    for batch in TEXT_UNITS.stream(text_units):
+    for batch in text_units:
         for row, name in enumerate(batch.column("id").to_pylist(), first):
             number = numbers.get(name)
             if number is not None and unit_of[number] < 0:
@@ -293,9 +124,9 @@ def build_arrays(
         found = scanned.find(batch.column("text").to_pylist())
         pairs[0].append(found.texts + first)
         pairs[1].append(found.names)
-        of_batch = arrow.array(unit_titles[first : first + batch.num_rows], type=arrow.string())
-        write("text_units", batch.append_column("document", of_batch))
         first += batch.num_rows
+    documents_of = arrow.array(unit_titles, type=arrow.string())
+    write("unit_documents", arrow.RecordBatch.from_pydict({"document": documents_of}))
     ids = arrow.array(list(numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
     for cited, nodes in cited_by:

@@ -33,7 +33,6 @@ from graphrag.query.structured_search.tog_search.walk import (
 )
 from graphrag.query.usage import CallLog, OutputBound, current_scope, measure_calls
 from graphrag.text.phrases import fold_line
-from graphrag.text.ranking import load_bm25
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +174,6 @@ class GraphSearch(Generic[_Config]):
             msg = "The index has no entities, so there is no graph to search; build it again."
             raise asking.ToGSearchError(msg)
         live = LiveText(on_text) if on_text else None
-        await load_bm25()
         own = await self._rank(question)
         if own.passages or own.entities:
             outcome = await self._find(question, _Way(own, own.entities), live)

@@ -2,15 +2,12 @@
 
 import hashlib
 import logging
-import mmap
 import os
-import shutil
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -19,38 +16,25 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.query.index_texts import IndexTexts, open_texts
 from graphrag.query.passages import Passage, Passages
-from graphrag.query.structured_search.tog_search.building import (
-    ENTITIES,
-    RELATIONSHIPS,
-    Batch,
-    GraphArrays,
-    Source,
-    TableForm,
-    UnreadableTableError,
-    arrow,
-    build_arrays,
-)
+from graphrag.query.structured_search.tog_search.building import GraphArrays, build_arrays
 from graphrag.query.structured_search.tog_search.names import Found, NameIndex, TrunkIndex
-from graphrag.text.held_files import move
+from graphrag.query.table_forms import ENTITIES, RELATIONSHIPS, Batch, Source, TableForm, arrow
+from graphrag.query.text_languages import FOLDER
 from graphrag.text.inflection import Inflection
-from graphrag.text.languages import Languages, find_languages, sample
-from graphrag.text.ranking import WordIndex, WordIndexes, best_of
+from graphrag.text.kept_folders import KeptFolder, map_arrays, map_table, save_arrays
+from graphrag.text.languages import Languages
+from graphrag.text.ranking import WordIndex, best_of
 from graphrag.text.tokenize import word_key
 
 _log = logging.getLogger(__name__)
 
-FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 11
-_READ = ("entities", "relationships", "text_units", "documents")
-_TABLES = ("entities", "relationships", "text_units", "cited_ids")
-_BUILDING = "building-"
-# A build takes minutes at most; what is older was left behind by a process that was stopped.
-_ABANDONED_AFTER_S = 6 * 3600
+_FORMAT = 12
+_READ = ("entities", "relationships", "documents")
+_TABLES = ("entities", "relationships", "unit_documents", "cited_ids")
 _PROBED_BYTES = 1 << 16
-_DAMAGED = (OSError, ValueError, EOFError, arrow.ArrowException)
-"""What reading a folder raises that does not hold a whole graph."""
 _N_CACHED_ROWS = 4096
 
 _Table: TypeAlias = Any
@@ -203,7 +187,7 @@ class GraphStore:
         details = self._entities.column("description").to_pylist()
         rows = sorted(zip(self._titles.to_pylist(), details, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
-        return [node for _, _, node in rows], WordIndex(texts, self.languages)
+        return [node for _, _, node in rows], WordIndex.of(texts, self.languages)
 
     def neighbours(self, node: int, cap: int) -> list[tuple[int, int]]:
         """Return the `cap` heaviest edges of a node, both ways, in O(cap): node there, edge row.
@@ -227,14 +211,13 @@ def _read_row(
 class TextUnits:
     """Ranks text units and reads them, by passages of ``passage_tokens``, see :class:`Passages`.
 
-    ``words`` is where the words of all texts are counted; None: here alone.
+    ``documents``: the title of each text unit's document.
     """
 
     def __init__(
-        self, table: _Table, words: WordIndexes | None = None, passage_tokens: int | None = None
+        self, texts: IndexTexts, documents: _Column, passage_tokens: int | None = None
     ) -> None:
-        self._table = table
-        self._words = words or WordIndexes()
+        self._texts, self._documents = texts, documents
         self._passage_tokens = passage_tokens
         self._by_size: dict[int | None, TextUnits] = {passage_tokens: self}
         self._counting = Lock()
@@ -245,7 +228,7 @@ class TextUnits:
         """Return the same text units by passages of another size."""
         with self._counting:
             if size not in self._by_size:
-                self._by_size[size] = TextUnits(self._table, self._words, size)
+                self._by_size[size] = TextUnits(self._texts, self._documents, size)
             return self._by_size[size]
 
     def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
@@ -262,13 +245,8 @@ class TextUnits:
 
     def by_row(self, scores: Mapping[str, float]) -> dict[int, float]:
         """Return scores of text units by row, given by id; an id that none has is left out."""
-        rows = self._rows
+        rows = self._texts.rows
         return {rows[name]: score for name, score in scores.items() if name in rows}
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        ids = self._table.column("id").to_pylist()
-        return {name: row for row, name in enumerate(ids)}
 
     def best(self, masses: Mapping[int, float], k: int, question: str) -> list[int]:
         """Return the places of the passages of the `k` text units with most mass, most first.
@@ -282,7 +260,7 @@ class TextUnits:
         rows = np.array(list(masses), np.int64)
         values = np.round(np.array(list(masses.values()), np.float64), 12)
         order = rows[np.lexsort((ranked.unit_precedence[rows], -values))][:k]
-        texts, passages = self._table.column("text"), ranked.passages
+        texts, passages = self._texts.table.column("text"), ranked.passages
         units = [passages.of(row) for row in order.tolist() if texts[row].as_py().strip()]
         places = [place for unit_places in units for place in unit_places]
         if len(places) > len(units):
@@ -301,10 +279,14 @@ class TextUnits:
         return int(self._ready().passages.rows[place])
 
     def _passage(self, place: int) -> Passage[TextUnit]:
-        row = self.row(place)
-        names = (f.name for f in fields(TextUnit))
-        unit = TextUnit(*(self._table.column(name)[row].as_py() for name in names))
-        return self._ready().passages.of_units([place], {row: unit})[0]
+        return self._ready().passages.of_units(np.array([place]), self._unit)[0]
+
+    def _unit(self, row: int) -> TextUnit:
+        name, number, text = (
+            self._texts.table.column(column)[row].as_py()
+            for column in ("id", "human_readable_id", "text")
+        )
+        return TextUnit(name, number, self._documents[row].as_py(), text)
 
     def _ready(self) -> "_Ranked":
         with self._counting:  # of searches that begin together one counts, the others wait
@@ -312,13 +294,20 @@ class TextUnits:
 
     @cached_property
     def _ranked(self) -> "_Ranked":
-        names = ("human_readable_id", "id", "text", "n_tokens")
-        *keys, texts, counts = (self._table.column(name).to_pylist() for name in names)
-        passages = Passages(texts, counts, self._passage_tokens, self._words)
-        keyed = list(zip(*keys, texts, strict=True))
-        of_units = np.argsort(sorted(range(len(texts)), key=keyed.__getitem__))
+        passages = self._texts.passages(self._passage_tokens)
+        of_units = np.argsort(_sort_units(self._texts.table))
         order = np.argsort(of_units[passages.rows], kind="stable")
         return _Ranked(passages, of_units, np.argsort(order))
+
+
+def _sort_units(table: _Table) -> npt.NDArray[np.int64]:
+    """Return the rows of text units by their number, and by id and text where several share it."""
+    numbers = table.column("human_readable_id").to_numpy()
+    if len(np.unique(numbers)) == len(numbers):
+        return np.argsort(numbers)
+    columns = (table.column(name).to_pylist() for name in ("human_readable_id", "id", "text"))
+    keyed = list(zip(*columns, strict=True))
+    return np.array(sorted(range(len(keyed)), key=keyed.__getitem__), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,76 +335,60 @@ class OpenedGraph:
         return len(self.graph.arrays.unit_topics) > 0
 
 
-def open_graph(files: Mapping[str, Path], words: WordIndexes | None = None) -> OpenedGraph:
+def open_graph(files: Mapping[str, Path], texts: IndexTexts | None = None) -> OpenedGraph:
     """Map the graph of an index, building it first where that was not done since it changed.
 
     ``files``: Parquet or CSV files of the tables ``entities``, ``relationships`` and ``text_units``
     and, where there is one, of ``documents``; others are passed over. The graph lies in the folder
     ``tog_graph`` beside the entities table, in one that is named by the tables' fingerprint and put
     there whole; of processes that build it at once the first to finish wins. Where that can't be
-    written, the graph is built in memory. ``words`` is where others find the words of the texts,
-    too. Raises UnreadableTableError if a table lacks a column or can't be read.
+    written, the graph is built in memory. ``texts``: the text units, where they are open. Raises
+    UnreadableTableError if a table lacks a column or can't be read.
     """
-    home = files["entities"].parent / FOLDER
-    place = home / fingerprint_files(files)
-    if place.exists():
-        try:
-            return _map_graph(place, words)
-        except _DAMAGED as error:
-            what = error or type(error).__name__
-            _log.warning("The cached graph is built again: %s can't be used: %s", place, what)
-            shutil.rmtree(place, ignore_errors=True)
-    draft = home / f"{_BUILDING}{uuid.uuid4().hex}"
-    try:
-        draft.mkdir(parents=True)
-        _write_graph(draft, files)
-        with suppress(OSError):  # another process was faster
-            move(draft, place)
-        return _map_graph(place, words)
-    except UnreadableTableError:
-        raise
-    except _DAMAGED as error:
-        _log.warning(
-            "The graph can't be kept beside the index, so every start builds it anew: %s", error
-        )
-        return build_in_memory(*map(files.get, _READ), words=words)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        _remove_outdated(home, place)
+    texts = texts or open_texts(files.get("text_units"))
+    name = fingerprint_files(files, texts.name)
+    kept = KeptFolder(files["entities"].parent / FOLDER, "", name, "graph")
+    opened = kept.open(
+        partial(_write_graph, files=files, texts=texts), partial(_map_graph, texts=texts)
+    )
+    return opened or build_in_memory(
+        files["entities"], files["relationships"], texts, files.get("documents")
+    )
 
 
 def build_in_memory(
     entities: Source,
     relationships: Source,
-    text_units: Source = None,
+    text_units: IndexTexts | Source = None,
     documents: Source = None,
-    words: WordIndexes | None = None,
 ) -> OpenedGraph:
     """Build the graph of an index, which leaves no file; see :func:`open_graph`.
 
     Entities have ``id`` and ``title``, relationships ``source`` and ``target`` (titles), both
     optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
-    ``weight`` (default 1); text units ``id``, ``text`` and optionally ``human_readable_id`` and
-    ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first is
-    used. Raises UnreadableTableError if a column is missing that is needed.
+    ``weight`` (default 1); text units, if they are not open, ``id``, ``text`` and optionally
+    ``human_readable_id`` and ``document_id``; documents ``id`` and ``title``. Of entities with the
+    same title the first is used. Raises UnreadableTableError if a column is missing that is needed.
     """
+    texts = text_units if isinstance(text_units, IndexTexts) else open_texts(text_units)
     batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
 
     def write(name: str, batch: Batch) -> None:
         batches[name].append(batch)
 
-    arrays = build_arrays(write, entities, relationships, text_units, documents)
+    arrays = build_arrays(write, entities, relationships, texts.batches(), documents)
     tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
-    return _open(arrays, tables, words)
+    return _open(arrays, tables, texts)
 
 
-def fingerprint_files(files: Mapping[str, Path]) -> str:
+def fingerprint_files(files: Mapping[str, Path], texts: str = "") -> str:
     """Return a hash that changes when a table does, without reading the tables.
 
-    It covers each file's name, length and time of change, and its first and last 64 KiB: a Parquet
-    file ends with row counts and column statistics, so that a rewritten one is noticed, too.
+    ``texts`` stands for the content of the text units. It covers each other file's name, length and
+    time of change, and its first and last 64 KiB: a Parquet file ends with row counts and column
+    statistics, so that a rewritten one is noticed, too.
     """
-    digest = hashlib.blake2b(f"{_FORMAT}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{_FORMAT} {texts}".encode(), digest_size=16)
     for path in filter(None, map(files.get, _READ)):
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -426,7 +399,7 @@ def fingerprint_files(files: Mapping[str, Path]) -> str:
     return digest.hexdigest()
 
 
-def _write_graph(folder: Path, files: Mapping[str, Path]) -> None:
+def _write_graph(folder: Path, files: Mapping[str, Path], texts: IndexTexts) -> None:
     """Build a graph in an empty folder: ``.npy`` arrays and uncompressed Arrow IPC tables."""
     began = time.perf_counter()
     with ExitStack() as open_files:
@@ -440,54 +413,21 @@ def _write_graph(folder: Path, files: Mapping[str, Path]) -> None:
             if batch.num_rows:
                 writers[name].write_batch(batch)
 
-        arrays = build_arrays(write, *map(files.get, _READ))
-    for field in fields(arrays):
-        np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
-    for path in folder.iterdir():
-        with path.open("rb+") as file:  # so that no crash leaves a folder without its files
-            os.fsync(file.fileno())
+        entities, relationships, documents = map(files.get, _READ)
+        arrays = build_arrays(write, entities, relationships, texts.batches(), documents)
+    save_arrays(folder, arrays)
     home = files["entities"].parent
     _log.info("Built the graph of %s in %.1f s", home, time.perf_counter() - began)
 
 
-def _map_graph(folder: Path, words: WordIndexes | None) -> OpenedGraph:
+def _map_graph(folder: Path, texts: IndexTexts) -> OpenedGraph:
     """Map the graph in a folder; nothing is read but the beginnings and ends of its files."""
-    files = [folder / f"{field.name}.npy" for field in fields(GraphArrays)]
-    arrays = GraphArrays(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
-    tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
-    return _open(arrays, tables, words)
+    arrays = map_arrays(folder, GraphArrays)
+    tables = {name: map_table(folder / f"{name}.arrow") for name in _TABLES}
+    return _open(arrays, tables, texts)
 
 
-def _open(
-    arrays: GraphArrays,
-    tables: Mapping[str, _Table],
-    words: WordIndexes | None,
-) -> OpenedGraph:
-    words = words or WordIndexes()
-    if (languages := words.languages) is None:
-        texts = tables["text_units"].column("text")
-        languages = find_languages([texts[place].as_py() for place in sample(len(texts))])
-    graph = GraphStore(arrays, tables, languages)
-    return OpenedGraph(graph, TextUnits(tables["text_units"], words))
-
-
-def _map_table(path: Path) -> _Table:
-    # pyarrow's own memory map touches every page at once.
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return arrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(mapped))).read_all()
-
-
-def _remove_outdated(home: Path, current: Path) -> None:
-    """Remove the graphs of earlier tables, and what stopped builds have left."""
-    with suppress(OSError):
-        for folder in home.iterdir():
-            is_draft = folder.name.startswith(_BUILDING)
-            if is_draft and time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
-                continue
-            if folder != current:
-                # First under another name: what somebody has mapped stays whole on Windows.
-                removed = home / f"{_BUILDING}{uuid.uuid4().hex}"
-                with suppress(OSError):
-                    folder.rename(removed)
-                    shutil.rmtree(removed, ignore_errors=True)
+def _open(arrays: GraphArrays, tables: Mapping[str, _Table], texts: IndexTexts) -> OpenedGraph:
+    graph = GraphStore(arrays, tables, texts.languages)
+    documents = tables["unit_documents"].column("document")
+    return OpenedGraph(graph, TextUnits(texts, documents))

@@ -1,0 +1,137 @@
+"""Folders of files that are made once and mapped afterwards, by any number of processes.
+
+Each is put in place whole; one that is damaged is made again.
+"""
+
+import logging
+import mmap
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow
+
+from graphrag.text.held_files import move
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_log = logging.getLogger(__name__)
+
+arrow: Any = pyarrow  # not typed
+Table: TypeAlias = Any
+"""A pyarrow.Table."""
+_BUILDING = "building"
+# A build takes minutes at most; what is older was left behind by a process that was stopped.
+_ABANDONED_AFTER_S = 6 * 3600
+_DAMAGED = (OSError, ValueError, EOFError, arrow.ArrowException)
+"""What reading a folder raises that is not whole."""
+
+_Content = TypeVar("_Content")
+_Arrays = TypeVar("_Arrays", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFolder:
+    """A folder in ``home`` that is named by its ``kind``, "" or more, and by its content.
+
+    Of a kind there is one at a time. ``what`` says in words what it holds.
+    """
+
+    home: Path
+    kind: str
+    content: str
+    what: str
+
+    def open(
+        self, write: Callable[[Path], None], read: Callable[[Path], _Content]
+    ) -> _Content | None:
+        """Read the folder, which ``write`` fills first where it is missing or damaged.
+
+        Of processes that make it at once the first to finish wins. None if it can't be written,
+        which the log says once. Errors of ``write`` pass through, unless they are of files.
+        """
+        place = self.home / "-".join(filter(None, (self.kind, self.content)))
+        if place.exists():
+            try:
+                return read(place)
+            except _DAMAGED as error:
+                why = error or type(error).__name__
+                _log.warning(
+                    "The cached %s is built again: %s can't be used: %s", self.what, place, why
+                )
+                shutil.rmtree(place, ignore_errors=True)
+        draft = self.home / f"{_BUILDING}-{uuid.uuid4().hex}"
+        try:
+            draft.mkdir(parents=True)
+            write(draft)
+            _flush(draft)
+            with suppress(OSError):  # another process was faster
+                move(draft, place)
+            return read(place)
+        except OSError as error:
+            _warn_once(self.home, error.strerror or str(error))
+            return None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+            self._remove_outdated(place)
+
+    def _remove_outdated(self, current: Path) -> None:
+        """Remove the folders of earlier content, and what stopped builds have left."""
+        with suppress(OSError):
+            for folder in filter(Path.is_dir, self.home.iterdir()):
+                kind = folder.name.rpartition("-")[0]
+                if kind == _BUILDING:
+                    if time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
+                        continue
+                elif kind != self.kind or folder == current:
+                    continue
+                # First under another name: what somebody has mapped stays whole on Windows.
+                removed = self.home / f"{_BUILDING}-{uuid.uuid4().hex}"
+                with suppress(OSError):
+                    folder.rename(removed)
+                    shutil.rmtree(removed, ignore_errors=True)
+
+
+@cache
+def _warn_once(home: Path, why: str) -> None:
+    _log.warning(
+        "What is made of the tables can't be kept beside the index, in %s, so every start makes it "
+        "anew: %s",
+        home,
+        why,
+    )
+
+
+def _flush(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb+") as file:  # so that no crash leaves a folder without its files
+            os.fsync(file.fileno())
+
+
+def save_arrays(folder: Path, arrays: "DataclassInstance") -> None:
+    """Write the arrays of a record by their names, as numpy's own files."""
+    for field in fields(arrays):
+        np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
+
+
+def map_arrays(folder: Path, kind: type[_Arrays]) -> _Arrays:
+    """Map a record of arrays; nothing is read but the beginnings of their files."""
+    files = [folder / f"{field.name}.npy" for field in fields(kind)]
+    return kind(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
+
+
+def map_table(path: Path) -> Table:
+    """Map a table in an uncompressed file of Arrow's; nothing is read but its ends."""
+    # pyarrow's own memory map touches every page at once.
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return arrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(mapped))).read_all()
