@@ -106,7 +106,7 @@ def forget(module: str) -> None:
         del own_code._known[kind, name]
         JUDGED_METRICS.pop(name, None)
         SCORERS.pop(name, None)
-    own_code._declared.cache_clear()
+    own_code.list_declared.cache_clear()
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def package(module: str, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
     (folder / "METADATA").write_text(about, encoding="utf-8")
     (folder / "entry_points.txt").write_text(ENTRIES.format(module=module), encoding="utf-8")
     monkeypatch.syspath_prepend(str(evaluation.root))
-    own_code._declared.cache_clear()
+    own_code.list_declared.cache_clear()
     yield module
-    own_code._declared.cache_clear()
+    own_code.list_declared.cache_clear()
 
 
 @pytest.fixture
