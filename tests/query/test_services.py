@@ -73,7 +73,7 @@ async def test_what_a_service_refuses_is_left_out(service, kind, make_project, s
     extra = "    type: litellm" if kind == "litellm" else ""
     index = await GraphIndex.open(make_project(model_extra=extra, name=kind))
     server.behave(reply=REFUSING[service].reply(), faults=REFUSING[service].plan)
-    for method in METHODS if kind == "direct" else ("tog", "basic", "drift"):
+    for method in METHODS if kind == "direct" else ("tog", "basic"):
         before = len(server.records)
         response, _, log = await ask(index, method, live=service in STREAMED)
         assert (response, method) == (plain[method], method)
