@@ -9,9 +9,9 @@ from graphrag.eval.metrics.evidence import NamedText, SourceIndex
 from graphrag.eval.metrics.traced import read_citations
 from graphrag.eval.metrics.wording import keyword_relevance
 from graphrag.eval.runner.index_building import build_index
+from graphrag.query.index_texts import open_texts
 from graphrag.query.structured_search.tog_search import build_in_memory
 from graphrag.text.languages import Languages, find_languages, main_language
-from graphrag.text.ranking import WordIndexes
 from graphrag.text.tokenize import split_terms, word_key
 
 
@@ -125,9 +125,8 @@ def test_a_name_is_found_whose_stem_changes_before_an_ending(language, name, for
     """In a question as the graph looks it up, and in an answer as measures do."""
     tables = read_world("en").tables()
     entities = tables["entities"].assign(title=[name.upper(), *tables["entities"]["title"][1:]])
-    edges, units = tables["relationships"], tables["text_units"]
-    languages = Languages.named([language])
-    graph = build_in_memory(entities, edges, units, words=WordIndexes(languages)).graph
+    texts = open_texts(tables["text_units"], Languages.named([language]))
+    graph = build_in_memory(entities, tables["relationships"], texts).graph
     assert graph.nodes_named_in(f"1874, {form}?") == [0]
     assert name in NamedText(f"1874, {form}?", language)
 
