@@ -8,7 +8,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.config.embeddings import (
@@ -24,12 +24,9 @@ from graphrag.query.factory import (
     get_local_search_engine,
 )
 from graphrag.query.index_header import model_name
-from graphrag.query.index_tables import read_text_units
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
-    read_indexer_covariates,
     read_indexer_entities,
-    read_indexer_relationships,
     read_indexer_report_embeddings,
     read_indexer_reports,
 )
@@ -37,13 +34,14 @@ from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
 from graphrag.query.models import CountedEmbedding, count_models
+from graphrag.query.release_records import CLAIMS
 from graphrag.query.replies import Embeddings
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.query.vector_tables import check_length, open_vectors
 from graphrag.utils.api import load_search_prompt
 
 if TYPE_CHECKING:
-    from graphrag_vectors import VectorStore
+    from graphrag_vectors import VectorStore, VectorStoreSearchResult
 
     from graphrag.query.context_builder.builders import ContextBuilderResult
     from graphrag.query.index_header import IndexHeader
@@ -77,38 +75,97 @@ class _KnownVectors:
         return Embeddings([self._vectors[text] for text in input])
 
 
-class ContextSearch:
-    """The released local and basic search: one context, one call.
+class _ToldStore:
+    """Vectors of one search, which tell the ids of what they find before they return it."""
 
-    Each question gets a shallow copy of the engine. The context is built on the loop, never in
-    a thread, as the builders write into the records that they share.
+    def __init__(self, store: "VectorStore", tell: Callable[[list[str]], None]) -> None:
+        self._store, self._tell = store, tell
+
+    def similarity_search_by_text(self, **asked: Any) -> "list[VectorStoreSearchResult]":
+        found = self._store.similarity_search_by_text(**asked)
+        self._tell([str(each.document.id) for each in found])
+        return found
+
+
+class Records(Protocol):
+    """What an index has around what the vectors of a question find."""
+
+    def around(self, ids: list[str] | None) -> dict[str, Any]:
+        """Return the records that a builder is given, by its attributes; None: those of all."""
+        ...
+
+
+class ContextMaker:
+    """Makes the contexts of a released builder, one at a time and in a thread.
+
+    The builder holds no records; each context is made from a copy of it with the few that
+    ``records`` have around what its vectors find. ``store`` names its attribute with these,
+    ``without`` one that it is not given.
     """
 
-    def __init__(self, engine: "LocalSearch | BasicSearch", store: "VectorStore") -> None:
-        self._engine, self._store = engine, store
+    def __init__(self, builder: object, store: str, records: Records, without: str = "") -> None:
+        self._builder, self._store = builder, store
+        self._records, self._without = records, without
+        self._turn = asyncio.Lock()
+
+    async def make(
+        self, question: str, vector: list[float], **params: Any
+    ) -> "ContextBuilderResult":
+        """Return the context of a question, whose vector is known, under a builder's parameters."""
+        async with self._turn:  # more of them at once would take no less time, and keep the loop
+            return await asyncio.to_thread(self._make, question, vector, params)
+
+    def _make(
+        self, question: str, vector: list[float], params: Mapping[str, Any]
+    ) -> "ContextBuilderResult":
+        entities: dict[str, Any] = {}
+        builder: Any = _copy(cast("Any", self._builder), entities=entities)
+
+        def hand_in(ids: list[str] | None) -> None:
+            found = self._records.around(ids)
+            found.pop(self._without, None)
+            entities.update(found.pop("entities", {}))  # the builder has this very mapping by then
+            vars(builder).update(found)
+
+        store = _ToldStore(getattr(builder, self._store), hand_in)
+        known = _KnownVectors({question: vector})
+        vars(builder).update({self._store: store, "text_embedder": known})
+        if not question:  # no vectors are asked then
+            hand_in(None)
+        return builder.build_context(query=question, **params)
+
+
+class ContextSearch:
+    """The released local and basic search: one context, one call."""
+
+    def __init__(
+        self, engine: "LocalSearch | BasicSearch", store: "VectorStore", contexts: ContextMaker
+    ) -> None:
+        self._engine, self._store, self._contexts = engine, store, contexts
         self._embedding = cast("CountedEmbedding", vars(engine.context_builder)["text_embedder"])
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
         vector = await self._embedding.vector_of(question)
         check_length(vector, self._store, model_name(self._embedding.config))
-        vectors = _KnownVectors({question: vector})
-        builder: Any = _copy(self._engine.context_builder, text_embedder=vectors)
-        contexts: list[ContextBuilderResult] = []
-
-        def build_context(*args: object, **kwargs: object) -> "ContextBuilderResult":
-            contexts.append(builder.build_context(*args, **kwargs))
-            return contexts[-1]
-
-        kept = SimpleNamespace(build_context=build_context)
-        engine = _copy(self._engine, context_builder=kept)
+        context = await self._contexts.make(question, vector, **self._engine.context_builder_params)
+        engine = _copy(self._engine, context_builder=_Made(context))
         pieces: list[str] = []
         async for piece in cast("AsyncIterator[str]", engine.stream_search(query=question)):
             pieces.append(piece)
             if on_text is not None:
                 on_text(piece)
-        context = contexts[-1]
         return Outcome("".join(pieces), context.context_records, context.context_chunks)
+
+
+class _Made:
+    """A builder of the context that was made before."""
+
+    def __init__(self, context: "ContextBuilderResult") -> None:
+        self._context = context
+
+    def build_context(self, **_: object) -> "ContextBuilderResult":
+        return self._context
 
 
 def _hear(model: Any, hear: Callable[[str], Awaitable[None]]) -> Any:
@@ -162,8 +219,8 @@ class DriftSearch:
     requests are under way and will be charged for.
     """
 
-    def __init__(self, engine: "DRIFTSearch") -> None:
-        self._engine = engine
+    def __init__(self, engine: "DRIFTSearch", contexts: ContextMaker) -> None:
+        self._engine, self._contexts = engine, contexts
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question by follow-up questions and a summary of their answers.
@@ -176,9 +233,9 @@ class DriftSearch:
         embedding = cast("CountedEmbedding", builder.text_embedder)
 
         async def search(query: str, **kwargs: Any) -> "SearchResult":
-            embedder = _KnownVectors({query: await embedding.vector_of(query)})
-            context = _copy(local_search.context_builder, text_embedder=embedder)
-            step = _copy(local_search, context_builder=context)
+            vector, params = await embedding.vector_of(query), local_search.context_builder_params
+            context = await self._contexts.make(query, vector, **kwargs, **params)
+            step = _copy(local_search, context_builder=_Made(context))
             return await step.search(query=query, **kwargs)
 
         vectors: dict[str, list[float]] = {}
@@ -229,67 +286,76 @@ def _run_as_tasks(
     return run
 
 
-def build_released(method: str, header: "IndexHeader", tables: "IndexTables") -> SearchEngine:
-    """Make the engine of local, basic, global or DRIFT search, with counted models.
+def build_global(header: "IndexHeader", tables: "IndexTables") -> SearchEngine:
+    """Make the engine of global search, with counted models."""
+    config, options = count_models(header.config), header.options
+    level, is_dynamic = options.community_level, options.dynamic_community_selection
+    prompts = _read_prompts(header, "global")
 
-    The released readers write into tables, so each gets a copy.
+    def table(name: str) -> Any:  # the released readers write into tables, so each gets a copy
+        return tables.table(name)
+
+    engine = get_global_search_engine(
+        config=config,
+        response_type=options.response_type,
+        reports=read_indexer_reports(
+            table("community_reports"),
+            table("communities"),
+            level,
+            dynamic_community_selection=is_dynamic,
+        ),
+        entities=read_indexer_entities(table("entities"), table("communities"), level),
+        communities=read_indexer_communities(table("communities"), table("community_reports")),
+        dynamic_community_selection=is_dynamic,
+        map_system_prompt=prompts["map_prompt"],
+        reduce_system_prompt=prompts["reduce_prompt"],
+        general_knowledge_inclusion_prompt=prompts["knowledge_prompt"],
+    )
+    return GlobalMapReduce(engine)
+
+
+def build_released(
+    method: str, header: "IndexHeader", tables: "IndexTables", records: Records
+) -> SearchEngine:
+    """Make the engine of local, basic or DRIFT search, with counted models.
+
+    ``records``: those that its contexts are made of.
     """
     config, options = count_models(header.config), header.options
-    prompts = {
-        key: load_search_prompt(value)
-        for key, value in header.section(method)
-        if key.endswith("prompt")
-    }
-    is_dynamic = method == "global" and options.dynamic_community_selection
+    prompts = _read_prompts(header, method)
     parts: dict[str, Any] = {"config": config, "response_type": options.response_type}
-
-    def store(name: str) -> "VectorStore":
-        return open_vectors(config, name)
-
-    if method != "global":
-        parts["text_units"] = read_text_units(tables)
+    parts["text_units"] = []
     if method == "basic":
-        vectors = store(text_unit_text_embedding)
+        vectors = open_vectors(config, text_unit_text_embedding)
         engine = get_basic_search_engine(
             **parts, text_unit_embeddings=vectors, system_prompt=prompts["prompt"]
         )
-        return ContextSearch(engine, vectors)
-    level, communities = options.community_level, tables.table("communities")
-    parts["reports"] = reports = read_indexer_reports(
-        tables.table("community_reports"),
-        communities,
-        level,
-        dynamic_community_selection=is_dynamic,
-    )
-    communities = tables.table("communities")
-    parts["entities"] = read_indexer_entities(tables.table("entities"), communities, level)
-    if method == "global":
-        engine = get_global_search_engine(
-            **parts,
-            communities=read_indexer_communities(
-                tables.table("communities"), tables.table("community_reports")
-            ),
-            dynamic_community_selection=options.dynamic_community_selection,
-            map_system_prompt=prompts["map_prompt"],
-            reduce_system_prompt=prompts["reduce_prompt"],
-            general_knowledge_inclusion_prompt=prompts["knowledge_prompt"],
-        )
-        return GlobalMapReduce(engine)
-    parts["relationships"] = read_indexer_relationships(tables.table("relationships"))
-    vectors = store(entity_description_embedding)
-    parts["description_embedding_store"] = vectors
+        maker = ContextMaker(engine.context_builder, "text_unit_embeddings", records)
+        return ContextSearch(engine, vectors, maker)
+    vectors = open_vectors(config, entity_description_embedding)
+    parts |= {"entities": [], "relationships": [], "description_embedding_store": vectors}
     if method == "local":
-        claims = tables.table("covariates") if tables.has("covariates") else None
-        covariates = {"claims": [] if claims is None else read_indexer_covariates(claims)}
         engine = get_local_search_engine(
-            **parts, covariates=covariates, system_prompt=prompts["prompt"]
+            **parts, reports=[], covariates={CLAIMS: []}, system_prompt=prompts["prompt"]
         )
-        return ContextSearch(engine, vectors)
-    read_indexer_report_embeddings(reports, store(community_full_content_embedding))
-    return DriftSearch(
-        get_drift_search_engine(
-            **parts,
-            local_system_prompt=prompts["prompt"],
-            reduce_system_prompt=prompts["reduce_prompt"],
-        )
+        maker = ContextMaker(engine.context_builder, "entity_text_embeddings", records)
+        return ContextSearch(engine, vectors, maker)
+    reports = read_indexer_reports(
+        tables.table("community_reports"), tables.table("communities"), options.community_level
     )
+    read_indexer_report_embeddings(reports, open_vectors(config, community_full_content_embedding))
+    engine = get_drift_search_engine(
+        **parts,
+        reports=reports,
+        local_system_prompt=prompts["prompt"],
+        reduce_system_prompt=prompts["reduce_prompt"],
+    )
+    builder = engine.context_builder.local_mixed_context
+    # The release gives it no claims.
+    maker = ContextMaker(builder, "entity_text_embeddings", records, without="covariates")
+    return DriftSearch(engine, maker)
+
+
+def _read_prompts(header: "IndexHeader", method: str) -> dict[str, str | None]:
+    section = header.section(method)
+    return {key: load_search_prompt(value) for key, value in section if key.endswith("prompt")}

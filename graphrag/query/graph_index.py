@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
+    from graphrag.query.engines import Records
     from graphrag.query.index_texts import IndexTexts
     from graphrag.query.meaning import TextMeaning
     from graphrag.query.structured_search.tog_search import OpenedGraph
@@ -159,9 +160,12 @@ class GraphIndex:
             return await self._shared.graph_engine(method, self.header)
         if method in RANKED:
             return await self._shared.ranked_engine(method, self.header)
-        from graphrag.query.engines import build_released
+        from graphrag.query.engines import build_global, build_released
 
-        return build_released(method, self.header, self.tables)
+        if method == "global":
+            return build_global(self.header, self.tables)
+        records = await self._shared.records(method, self.header.options.community_level)
+        return build_released(method, self.header, self.tables, records)
 
 
 class _Shared:
@@ -195,6 +199,16 @@ class _Shared:
             response_type=header.options.response_type,
             meaning=self._meaning(header.config, models.get("embedding"), opened),
             note=_explain_words_alone(header, method) if opened.has_texts else "",
+        )
+
+    async def records(self, method: str, level: int | None) -> "Records":
+        from graphrag.query.release_records import EntityRecords, TextRecords
+
+        texts = await self._make_once("records of texts", lambda: TextRecords(self._tables))
+        if method == "basic":
+            return texts
+        return await self._make_once(
+            ("records", level), lambda: EntityRecords(self._tables, texts, level)
         )
 
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphrag_storage import create_storage
@@ -28,13 +29,14 @@ from graphrag.query.methods import tables_of
 from graphrag.text.phrases import join_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pandas as pd
     from graphrag_storage import Storage
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.data_model.text_unit import TextUnit
+    from graphrag.query.table_rows import TableRows
 
 _Frame: TypeAlias = Any  # pandas types its frames in part
 _FILES = ("parquet", "csv")
@@ -48,6 +50,19 @@ NEEDED_COLUMNS: "Mapping[str, Sequence[str]]" = {
     "community_reports": ("community", "full_content"),
 }
 """Table -> columns without which no search can read it."""
+SEARCHED_COLUMNS: "Mapping[str, Sequence[str]]" = {
+    "entities": ("id", _NUMBER, "title", "type", "description", "degree", "text_unit_ids"),
+    "relationships": (
+        *("id", _NUMBER, "source", "target", "description", "weight", "combined_degree"),
+        "text_unit_ids",
+    ),
+    "text_units": ("id", _NUMBER, "text", "n_tokens", _DOCUMENT, _DOCUMENTS, "relationship_ids"),
+    "communities": ("id", _NUMBER, "community", "title", "level", "entity_ids"),
+    "community_reports": (
+        *("id", _NUMBER, "community", "title", "level", "summary", "full_content", "rank"),
+    ),
+}
+"""Table -> columns that the released searches put into a context, or find it by."""
 
 
 class IndexTables:
@@ -64,6 +79,8 @@ class IndexTables:
         given = {name: frame for name, frame in frames.items() if frame is not None}
         self._given = given
         self._frames: dict[str, pd.DataFrame] = {}
+        self._rows: dict[str, TableRows] = {}
+        self._opening = Lock()
 
     def table(self, name: str) -> "pd.DataFrame":
         """Return a copy of a table, as the released readers write into what they are given.
@@ -75,6 +92,43 @@ class IndexTables:
         if name not in self._frames:
             self._frames[name] = self._read(name)
         return self._frames[name].copy()
+
+    def rows(self, name: str) -> "TableRows":
+        """Return a table of which only those rows are read that are asked for.
+
+        It has the columns that the released searches read. Raises as :meth:`table` does.
+        """
+        from graphrag.query.table_rows import TableRows
+
+        with self._opening:
+            if name not in self._rows:
+                self._rows[name] = TableRows(self._read_searched(name))
+            return self._rows[name]
+
+    def _read_searched(self, name: str) -> Any:
+        """Return what searches read of a table; of a Parquet file it is not read whole.
+
+        What graphrag 0.3 to 0.5 wrote has to be put together from several tables.
+        """
+        import pyarrow as pa
+
+        path, wanted = self.paths.get(name), SEARCHED_COLUMNS[name]
+        is_read = name in self._given or name in self._frames
+        if is_read or path is None or path.suffix != ".parquet" or NODES in self.paths:
+            frame: _Frame = self.table(name)
+            lists: dict[str, Any] = {}
+        else:
+            older = OLDER_COLUMNS.get(name, {}).values()
+            frame, lists = _guarded(path, lambda: _read_apart(path, {*wanted, *older}))
+            frame = self._complete(name, frame)
+        columns = [column for column in wanted if column in frame and column not in lists]
+        texts = [c for c in columns if frame[c].dtype.kind == "O" and not c.endswith("_ids")]
+        # As the released readers take each for a text, also of what is none.
+        frame = frame.assign(**{c: frame[c].map(str) for c in texts if frame[c].isna().any()})
+        table: Any = cast("Any", pa).Table.from_pandas(frame[columns], preserve_index=False)
+        for column, values in lists.items():
+            table = table.append_column(column, values)
+        return table
 
     def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
         """Return columns of a table; None without the table or one of them.
@@ -96,13 +150,17 @@ class IndexTables:
         return name in self._given or name in self.paths
 
     def _read(self, name: str) -> "pd.DataFrame":
-        from graphrag.data_model import dfs
-
         if name in self._given:
             frame: _Frame = self._given[name]
         else:
             path = self.paths[name]
             frame = _guarded(path, lambda: _read_file(path))
+        return self._complete(name, frame)
+
+    def _complete(self, name: str, frame: _Frame) -> "pd.DataFrame":
+        """Return a table, or some rows of it, in the form of graphrag 3."""
+        from graphrag.data_model import dfs
+
         frame = _COMPLETE.get(name, _complete)(_rename(name, frame), self)
         try:
             return getattr(dfs, f"{name}_typed")(frame)
@@ -396,6 +454,22 @@ def _read_file(path: Path) -> "pd.DataFrame":
     if path.suffix == ".csv":
         return pd.read_csv(path, keep_default_na=False)
     return pd.read_parquet(path)
+
+
+def _read_apart(path: Path, wanted: "Collection[str]") -> tuple["pd.DataFrame", dict[str, Any]]:
+    """Return columns of a Parquet file, and apart from them those of lists, as pyarrow has them.
+
+    In a data frame each list would be an object, and each of its entries another.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files: Any = pq
+    held = [name for name in files.read_schema(path).names if name in wanted]
+    table: Any = files.read_table(path, columns=held).replace_schema_metadata(None)
+    is_list = cast("Any", pa).types.is_list
+    lists = {field.name: table.column(field.name) for field in table.schema if is_list(field.type)}
+    return table.drop_columns([*lists]).to_pandas(), lists
 
 
 def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None":

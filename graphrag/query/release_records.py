@@ -1,0 +1,209 @@
+"""The records that a released search reads of an index: those around what it finds, made for it.
+
+The released builders look through all records of an index for each question, and write into some.
+Handed the few that can come into a context, each made anew, they make the same contexts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from graphrag.data_model.community_report import CommunityReport
+from graphrag.data_model.entity import Entity
+from graphrag.data_model.relationship import Relationship
+from graphrag.data_model.text_unit import TextUnit
+from graphrag.query.indexer_adapters import read_indexer_covariates, read_indexer_reports
+from graphrag.query.table_rows import Ints, Places, TableRows
+
+if TYPE_CHECKING:
+    from graphrag.data_model.covariate import Covariate
+    from graphrag.query.index_tables import IndexTables
+
+CLAIMS = "claims"
+"""What the release calls the covariates of an index."""
+_NONE = -1
+"""The community of an entity that is in none, as the release has it."""
+
+
+class TextRecords:
+    """The text units of an index, found by id."""
+
+    def __init__(self, tables: "IndexTables") -> None:
+        self._rows = tables.rows("text_units")
+        self._places = Places(self._rows.texts("id"))
+
+    def around(self, ids: Iterable[str] | None) -> dict[str, list[TextUnit]]:
+        """Return what the released builder of basic search is given, by its attribute."""
+        return {"text_units": self.read(ids or ())}
+
+    def read(self, ids: Iterable[str]) -> list[TextUnit]:
+        """Return the text units with these ids, in the table's order."""
+        return [
+            TextUnit(
+                id=str(row["id"]),
+                short_id=str(row["human_readable_id"]),
+                text=str(row["text"]),
+                relationship_ids=row.get("relationship_ids"),
+            )
+            for row in self._rows.read(self._places.find_all(ids))
+        ]
+
+
+class EntityRecords:
+    """What an index has around entities: relationships, texts, reports and claims.
+
+    ``level`` is the deepest level of communities that is read; None: all.
+    """
+
+    def __init__(self, tables: "IndexTables", texts: TextRecords, level: int | None) -> None:
+        self._texts = texts
+        self._entities = tables.rows("entities")
+        self._places = Places(self._entities.texts("id"))
+        self._edges = _Edges(self._entities, tables.rows("relationships"))
+        communities = tables.rows("communities")
+        self._communities = _Communities(communities, level)
+        self._reports = tables.rows("community_reports")
+        self._reports_of = _find_reports(self._reports, communities, level)
+        self._claims: list[Covariate] = []
+        if tables.has("covariates"):
+            self._claims = read_indexer_covariates(tables.table("covariates"))
+        self._claims_on: dict[str, list[int]] = {}
+        for number, claim in enumerate(self._claims):
+            self._claims_on.setdefault(claim.subject_id, []).append(number)
+
+    def around(self, ids: Iterable[str] | None) -> dict[str, Any]:
+        """Return what the released builder of local search is given, by its attributes.
+
+        ``ids``: as vectors have them, None: all entities.
+        """
+        if ids is None:
+            places = list(range(self._entities.n))
+        else:
+            # A vector may have a UUID with dashes, and its entity one without.
+            places = self._places.find_all(i for each in ids for i in (each, each.replace("-", "")))
+        entities = self._read_entities(places)
+        texts = self._texts.read({unit for e in entities for unit in e.text_unit_ids or ()})
+        return {
+            "entities": {entity.id: entity for entity in entities},
+            "relationships": {edge.id: edge for edge in self._edges.read(places)},
+            "text_units": {unit.id: unit for unit in texts},
+            "community_reports": self._read_reports(entities),
+            "covariates": {CLAIMS: self._claims_about(entities)},
+        }
+
+    def _read_entities(self, places: Sequence[int]) -> list[Entity]:
+        """Read entities that are in a community of the levels; of equal ids the first."""
+        first = {str(row["id"]): row for row in reversed(self._entities.read(places))}
+        return [
+            Entity(
+                id=name,
+                short_id=str(row["human_readable_id"]),
+                title=str(row["title"]),
+                description=row["description"],
+                community_ids=communities,
+                text_unit_ids=row["text_unit_ids"],
+                rank=row.get("degree"),
+            )
+            for name, row in sorted(first.items())  # as the release has them
+            if (communities := self._communities.of(name))
+        ]
+
+    def _read_reports(self, entities: Iterable[Entity]) -> dict[str, CommunityReport]:
+        names = dict.fromkeys(name for entity in entities for name in entity.community_ids or ())
+        places = sorted({place for name in names for place in self._reports_of.get(name, ())})
+        return {
+            str(row["community"]): CommunityReport(
+                id=str(row["id"]),
+                short_id=str(row["community"]),
+                title=str(row["title"]),
+                community_id=str(row["community"]),
+                summary=str(row["summary"]),
+                full_content=str(row["full_content"]),
+                rank=row["rank"],
+            )
+            for row in self._reports.read(places)
+        }
+
+    def _claims_about(self, entities: Iterable[Entity]) -> "list[Covariate]":
+        about = {number for e in entities for number in self._claims_on.get(e.title, ())}
+        # The first one heads the columns, also where no claim is about these entities.
+        return [self._claims[number] for number in sorted(about | {0})] if self._claims else []
+
+
+class _Communities:
+    """The communities of each entity, up to a level."""
+
+    def __init__(self, communities: TableRows, level: int | None) -> None:
+        rows, entities = communities.entries("entity_ids")
+        self._numbers: Ints = communities.table.column("community").to_numpy()[rows]
+        self._is_read = np.ones(len(rows), bool)
+        if level is not None:
+            self._is_read = communities.table.column("level").to_numpy()[rows] <= level
+        self._places, self._default = Places(entities), [] if level is not None else [_NONE]
+
+    def of(self, entity: str) -> list[str]:
+        """Return the names of an entity's communities; none if it is in none of the levels."""
+        places = self._places.find(entity)
+        if not places:
+            return [*map(str, self._default)]
+        # In the order of a set, which is that of the release.
+        return [*map(str, set(self._numbers[[p for p in places if self._is_read[p]]].tolist()))]
+
+
+class _Edges:
+    """The relationships of an index by the entities at their ends, in the table's order.
+
+    Of relationships with the same id the last one stands in the place of the first.
+    """
+
+    def __init__(self, entities: TableRows, relationships: TableRows) -> None:
+        self._rows = relationships
+        ids = pd.factorize(relationships.texts("id").to_pandas())[0]
+        self._row_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int64)
+        self._row_of[ids] = np.arange(len(ids))
+        columns = [entities.texts("title"), *map(relationships.texts, ("source", "target"))]
+        series = pd.concat([column.to_pandas() for column in columns], ignore_index=True)
+        codes: npt.NDArray[np.int32] = pd.factorize(series)[0].astype(np.int32)
+        self._title_of = codes[: entities.n]
+        ends = codes[entities.n :].reshape(2, -1)[:, self._row_of].ravel()
+        order: Ints = np.argsort(ends, kind="stable")
+        self._edges = (order % max(1, len(self._row_of))).astype(np.int32)
+        titles: Ints = np.arange(int(codes.max(initial=-1)) + 2)
+        self._begins = np.searchsorted(ends[order], titles)
+
+    def read(self, entities: Sequence[int]) -> list[Relationship]:
+        """Return the relationships with an end in these rows of entities."""
+        edges = {
+            edge
+            for title in {*self._title_of[entities].tolist()}
+            for edge in self._edges[self._begins[title] : self._begins[title + 1]].tolist()
+        }
+        return [
+            Relationship(
+                id=str(row["id"]),
+                short_id=str(row["human_readable_id"]),
+                source=str(row["source"]),
+                target=str(row["target"]),
+                description=row["description"],
+                weight=row["weight"],
+                text_unit_ids=row["text_unit_ids"],
+                rank=row.get("combined_degree"),
+            )
+            for row in self._rows.read(self._row_of[sorted(edges)])
+        ]
+
+
+def _find_reports(
+    reports: TableRows, communities: TableRows, level: int | None
+) -> Mapping[str, list[int]]:
+    """Return community -> rows of its reports, of those that the released reader keeps."""
+    light = reports.table.select(["community", "level"]).to_pandas()
+    light = light.assign(id=light.index, title="", summary="", full_content="")
+    titles = communities.table.select(["community", "title", "level"]).to_pandas()
+    kept: dict[str, list[int]] = {}
+    for report in read_indexer_reports(light, titles.assign(entity_ids=None), level):
+        kept.setdefault(report.community_id, []).append(int(report.id))
+    return kept

@@ -1,0 +1,90 @@
+"""Rows of an index's tables by their places, of which only those that are asked for are read.
+
+Values lie as Arrow holds them, side by side: nothing is kept that has an object for each row.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# pyarrow is not typed.
+arrow: Any = pa
+compute: Any = pc
+Texts: TypeAlias = Any
+"""A pyarrow.ChunkedArray of strings."""
+Ints = npt.NDArray[np.int64]
+_PIECE = 1 << 16
+
+
+class TableRows:
+    """A table that becomes Python's values only as far as it is read; a pyarrow.Table."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.n = table, int(table.num_rows)
+        self._batches: list[Any] = table.to_batches()
+        lengths = [batch.num_rows for batch in self._batches]
+        self._begins: Ints = np.cumsum([0, *lengths], dtype=np.int64)
+
+    def read(self, places: Sequence[int] | Ints) -> list[dict[str, Any]]:
+        """Return the rows in these places, in this order: column -> value."""
+        places = np.asarray(places, np.int64)
+        batch_of = np.searchsorted(self._begins, places, "right") - 1
+        ends = [0, *(np.flatnonzero(np.diff(batch_of)) + 1).tolist(), len(places)]
+        rows: list[dict[str, Any]] = []
+        for begin, end in pairwise(ends):
+            if begin < end:
+                number = int(batch_of[begin])
+                within = arrow.array(places[begin:end] - self._begins[number])
+                rows += self._batches[number].take(within).to_pylist()
+        return rows
+
+    def texts(self, column: str) -> Texts:
+        """Return a column as texts, also where other values stand in it."""
+        return as_texts(self.table.column(column))
+
+    def entries(self, column: str) -> tuple[Ints, Texts]:
+        """Return the row of each entry of a column of lists, and the entries as texts."""
+        lists = self.table.column(column).combine_chunks()
+        counts = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
+        rows = np.repeat(np.arange(self.n), counts)
+        return rows, as_texts(arrow.chunked_array([lists.flatten()]))
+
+
+def as_texts(column: Any) -> Texts:
+    """Return a column as texts: what its values print as, and of none NaN, as pandas has it."""
+    if column.type not in (arrow.string(), arrow.large_string()):
+        texts = column.to_pandas().map(str).tolist()
+        return arrow.chunked_array([arrow.array(texts, arrow.string())])
+    return compute.fill_null(column, "nan") if column.null_count else column
+
+
+class Places:
+    """Finds where texts stand among many, by their hashes."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        hashes = np.fromiter(map(hash, _each(texts)), np.int64, len(texts))
+        self._order = np.argsort(hashes, kind="stable").astype(np.int32)
+        self._hashes = hashes[self._order]
+
+    def find(self, text: str) -> list[int]:
+        """Return the places of a text, ascending."""
+        sought = hash(text)
+        begin, end = (int(np.searchsorted(self._hashes, sought, s)) for s in ("left", "right"))
+        found = cast("list[int]", self._order[begin:end].tolist())
+        return [place for place in found if self._texts[place].as_py() == text]
+
+    def find_all(self, texts: Iterable[str]) -> list[int]:
+        """Return the places of texts, each once, ascending."""
+        return sorted({place for text in texts for place in self.find(text)})
+
+
+def _each(texts: Texts) -> Iterator[str]:
+    for chunk in texts.chunks:
+        for begin in range(0, len(chunk), _PIECE):
+            yield from chunk.slice(begin, _PIECE).to_pylist()
