@@ -9,7 +9,7 @@ holds, by the texts of the index, for each of its questions.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -135,14 +135,15 @@ class Figures:
 class DryRun:
     """A run that is not made.
 
-    ``units_of``: index -> tokens of its text units, where contexts are to be as long as these
-    allow.
+    ``units_of``: index -> tokens of its text units, the largest first, where contexts are to be as
+    long as these allow.
     """
 
     plan: RunPlan
     methods: MethodSet
     reckoning: Reckoning
     units_of: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    _contexts: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def figures(self) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
@@ -242,7 +243,10 @@ class DryRun:
             return None
         context, units = int(section.max_context_tokens * reckoning.as_table), self.units_of
         if index in units:
-            context = _likely_context(method, section, units[index])
+            context = self._contexts.get((index, unit.method), -1)
+            if context < 0:
+                context = _likely_context(method, section, units[index])
+                self._contexts[index, unit.method] = context
         is_of_graph = method in GRAPH_METHODS
         least = reckoning.of_graph if is_of_graph else reckoning.instructions
         files = varied.prompt_files(method).values()
@@ -292,28 +296,32 @@ class DryRun:
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
-    """Return the tokens of a context that holds text units, or passages, and rows of the graph."""
+    """Return the tokens of a context that holds text units, or passages, and rows of the graph.
+
+    ``units``: tokens of each text unit, the largest first, as what tells more is rather found.
+    """
     total, budget = sum(units), int(section.max_context_tokens)
     room = int(budget * section.text_unit_prop) if method == "local" else budget
     most = len(units) if method == "local" or method in GRAPH_METHODS else int(section.k)
-    # The largest, as what tells more is rather found; one that does not fit ends the context.
-    parts: list[int] = []
-    for n in sorted(units, reverse=True)[:most]:
-        n_parts = count_passages(n, getattr(section, "passage_tokens", None))
-        parts += n_parts * [n // n_parts]
-    ends = accumulate(n + _AROUND_A_TEXT for n in parts)
-    context = max((end for end in ends if end <= room), default=0)
+    size, context = getattr(section, "passage_tokens", None), 0
+    for n in islice(units, most):
+        n_parts = count_passages(n, size)
+        each = n // n_parts + _AROUND_A_TEXT
+        fitting = min(n_parts, (room - context) // each)
+        context += fitting * each
+        if fitting < n_parts:  # what does not fit ends the context
+            break
     if method == "local":
         return context + int(_LOCAL_FILLS * min(budget - context, total // _OF_LOCAL))
     return min(budget, context + (total // _OF_GRAPH if method in GRAPH_METHODS else 0))
 
 
 async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]]:
-    """Return index -> tokens of its text units, where the index tells."""
+    """Return index -> tokens of its text units, the largest first, where the index tells."""
     by_index: dict[str, list[int]] = {}
     for key, header in headers.items():
         if counts := (await IndexView.open(header, ("text_units",))).token_counts():
-            by_index[key] = counts
+            by_index[key] = sorted(counts, reverse=True)
     return by_index
 
 
