@@ -152,6 +152,12 @@ def older_note(root: Path | str) -> str | None:
     return None if older is None else older.note
 
 
+def older_version(root: Path | str) -> int | None:
+    """Return the version of graphrag that settings are of, 1 or 2; None if they are of 3."""
+    older = _parse(find_settings(root))[1]
+    return None if older is None else older.version
+
+
 def _find_unknown(
     values: Mapping[str, object], model: type[BaseModel], section: str
 ) -> Iterator[UnusedSetting]:

@@ -222,3 +222,20 @@ def test_an_index_without_settings_gets_those_of_the_embedded_models_and_keeps_i
     assert methods_of(root) == ["tog", "ppr", "bm25"]
     assert "another model made the vectors of the texts" in flat(made)
     assert {path: digests(root)[path] for path in before} == before
+
+
+@pytest.mark.parametrize("form", ["2", "1"])
+def test_settings_of_an_earlier_graphrag_build_no_index(form, copied, server):
+    root = copied(form)
+    for path in [*(root / "output").glob("*entities.parquet")]:
+        path.unlink()
+    made = graphrag("eval", "init", "--root", root)
+    assert made.exit_code == 0, made.output
+    before, n_calls = digests(root), len(server.records)
+    asked = ask(root, "--index")
+    assert asked.exit_code == 2, asked.output
+    said = flat(asked)
+    assert f"can't be built from settings of graphrag {form}" in said
+    assert "Leave --index out" in said
+    assert digests(root) == before
+    assert len(server.records) == n_calls

@@ -19,6 +19,7 @@ from graphrag.eval.runner.checks import check_output, list_input_warnings
 from graphrag.eval.runner.conduct import check_projects, check_success, conduct, prepare_run
 from graphrag.eval.runner.index_building import (
     build_index,
+    check_form,
     check_language,
     held_for_building,
     is_built,
@@ -78,7 +79,8 @@ async def build_missing(
     failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something.
     """
     missing = {root: key for key, root in roots.items() if not is_built(root)}
-    for root in missing:
+    for root, key in missing.items():
+        check_form(key, root)
         check_language(root)
     for root, key in missing.items():  # once, though several keys name it
         for line in await list_input_warnings(key, root):

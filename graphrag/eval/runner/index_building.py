@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import cast
 
 from graphrag.config.enums import NounPhraseExtractorType
-from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.config.settings_files import SettingsError, check_index_prompts
+from graphrag.config.project_settings import ProjectConfig, older_version, read_settings
+from graphrag.config.settings_files import SettingsError, check_index_prompts, find_settings
 from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
@@ -24,6 +24,7 @@ from graphrag.query.index_tables import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import optimise_vectors
 from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
+from graphrag.text.command_lines import release_line
 from graphrag.text.held_files import move
 from graphrag.text.phrases import counted, join_names
 
@@ -73,6 +74,18 @@ def is_built(root: Path) -> bool:
     config = _read(root)
     output, kind = Path(str(config.output_storage.base_dir)), config.table_provider.type
     return len(find_table_files(output, SEARCHED_TABLES, kind)) == len(SEARCHED_TABLES)
+
+
+def check_form(key: str, root: Path) -> None:
+    """Refuse to build from settings of graphrag 0.3 to 2, of which only a part is carried over."""
+    version = older_version(root)
+    if version is not None:
+        raise ConfigError(
+            f"Index {key} lacks tables, and can't be built from settings of graphrag {version}, of "
+            "whose indexing only a part is known here. Leave --index out to ask what its tables "
+            f"serve; or write settings of graphrag 3 with: {release_line('init', '--root')} NEW, "
+            f"copy the models of {find_settings(root)} and the texts there, and name NEW in indexes"
+        )
 
 
 def check_language(root: Path) -> None:
