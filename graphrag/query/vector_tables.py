@@ -13,6 +13,7 @@ from graphrag.config.embeddings import (
 )
 from graphrag.config.older_settings import VECTOR_TABLES
 from graphrag.config.table_files import is_lfs_pointer
+from graphrag.query.parquet_vectors import copy_vectors
 from graphrag.query.unread import leave_client
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class OtherLengthError(VectorStoreError):
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """A table of vectors, and its schema: name and length are those of the table."""
+    """A table of vectors in a folder, and its schema: name and length are those of the table."""
 
     embedding: str
     table: _Table
     schema: "IndexSchema"
+    place: Path
 
 
 def uses_lancedb(config: "GraphRagConfig") -> bool:
@@ -73,10 +75,12 @@ def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
     """
     from graphrag_vectors import create_vector_store
 
-    schema = config.vector_store.index_schema[embedding]
+    settings, schema = config.vector_store, config.vector_store.index_schema[embedding]
     if uses_lancedb(config):
-        schema = find_vectors(config, embedding).schema
-    store = create_vector_store(config.vector_store, schema)
+        found = find_vectors(config, embedding)
+        settings = settings.model_copy(update={"db_uri": str(found.place)})
+        schema = found.schema
+    store = create_vector_store(settings, schema)
     store.connect()
     return store
 
@@ -84,14 +88,19 @@ def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
 def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
     """Return the table of LanceDB that holds the vectors of an embedding.
 
-    Raises NoVectorsError if there is none, it is empty, or it can't be read.
+    Those that graphrag 0.3 to 0.5 wrote into a column of a table are copied into one. Raises
+    NoVectorsError if there is none, it is empty, or it can't be read.
     """
     place = Path(str(config.vector_store.db_uri))
     schema, whose = config.vector_store.index_schema[embedding], EMBEDDED[embedding]
+    name = _find_name(place, embedding, schema.index_name)
+    copy = copy_vectors(config, embedding) if name is None else None
+    if copy is not None:
+        place, name = copy, embedding
     if not place.is_dir():
         raise NoVectorsError(f"the index has no vector store: there is no folder {place}")
-    _check_own_name(config, embedding)
-    name = _find_name(place, embedding, schema.index_name)
+    if copy is None:
+        _check_own_name(config, embedding)
     if name is None:
         raise NoVectorsError(
             f"the index has no vectors of its {whose}: {place} holds no table {schema.index_name}"
@@ -116,7 +125,7 @@ def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
     if length < 1:
         raise NoVectorsError(f"the vectors in the table {name} in {place} have no fixed length")
     changes = {"index_name": name, "vector_size": length}
-    return StoredVectors(embedding, table, schema.model_copy(update=changes))
+    return StoredVectors(embedding, table, schema.model_copy(update=changes), place)
 
 
 def _check_own_name(config: "GraphRagConfig", embedding: str) -> None:
@@ -198,13 +207,15 @@ def open_vector_tables(config: "GraphRagConfig") -> Iterator[StoredVectors]:
             f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
             "keep indexes of their own"
         )
-    place = Path(str(store.db_uri))
-    if not place.is_dir():
-        msg = f"there is no vector store at {place}; build the project's index first"
-        raise VectorStoreError(msg)
+    place, found = Path(str(store.db_uri)), False
     for name in sorted(all_embeddings):
         if name in store.index_schema:
             try:
-                yield find_vectors(config, name)
+                vectors = find_vectors(config, name)
             except NoVectorsError:
                 continue
+            found = True
+            yield vectors
+    if not found and not place.is_dir():
+        msg = f"there is no vector store at {place}; build the project's index first"
+        raise VectorStoreError(msg)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.lighthouse import QUESTION
 from support.older_indexes import FORMS, LENGTH, LFS_POINTER, make_form
-from support.openai_server import LocalServer, running_server
+from support.openai_server import LocalServer, embed, running_server
 from typer.testing import CliRunner, Result
 
 ALL = ["tog", "ppr", "bm25", "local", "basic"]
@@ -222,6 +222,39 @@ def test_an_index_without_settings_gets_those_of_the_embedded_models_and_keeps_i
     assert methods_of(root) == ["tog", "ppr", "bm25"]
     assert "another model made the vectors of the texts" in flat(made)
     assert {path: digests(root)[path] for path in before} == before
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_vectors_in_the_table_of_the_entities_serve_local_search(is_writable, copied, server):
+    root = copied("0.5")
+    shutil.rmtree(root / "output" / "lancedb")
+    path = root / "output" / "create_final_entities.parquet"
+    frame = pd.read_parquet(path)
+    texts = [f"{row['name']}:{row['description']}" for row in frame.to_dict("records")]
+    frame.assign(description_embedding=[embed(text, LENGTH) for text in texts]).to_parquet(path)
+    before = digests(root)
+    made = graphrag("eval", "init", "--root", root)
+    assert methods_of(root) == SERVED["0.5"], flat(made)
+    if not is_writable:  # no folder can be made there, whoever asks
+        kept = root / "output" / "tog_graph" / "vectors"
+        shutil.rmtree(kept)
+        kept.write_text("a file")
+    asked = ask(root, "--methods", "local")
+    assert asked.exit_code == 0, asked.output
+    details = json.loads(next(root.rglob("eval_results_detailed.json")).read_text("utf-8"))
+    context = details["results"][0]["methods"]["local"]
+    assert "ERROR" not in context["response"]
+    assert digests(root) == before
+    assert "local" not in results_of(root)["metadata"].get("conditions", {})
+
+
+def test_init_says_what_an_index_without_text_units_lacks(copied):
+    root = copied("2")
+    (root / "output" / "text_units.parquet").unlink()
+    told = flat(graphrag("eval", "init", "--root", root))
+    assert "no method can search the index as it is" in told
+    assert "text_units" in told
+    assert "--index" not in told
 
 
 @pytest.mark.parametrize("form", ["2", "1"])

@@ -68,7 +68,7 @@ def init(
         if not offline:
             how = eval_line("init", "--offline", "--root", root)
             msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
-            if _has_tables(root):
+            if _has_tables(root / "output"):
                 where = f"{root / 'output'} holds an index, and {root} no settings.yaml to say"
                 init = release_line("init", "--root", root)
                 msg = (
@@ -98,7 +98,8 @@ def init(
         messages.append(write_template(path, f"{DATASET_TEMPLATE}\n"))
     if not path.is_file() or path.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE:
         first = f"put questions into {path}, then: "
-    line = eval_line("--root", root, *([] if _is_built(root) else ["--index"]))
+    is_left = _is_built(root) or _is_of_older(root)
+    line = eval_line("--root", root, *([] if is_left else ["--index"]))
     if offline and not _is_built(root) and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
@@ -107,10 +108,22 @@ def init(
     return DONE
 
 
-def _has_tables(root: Path) -> bool:
+def _has_tables(output: Path, kind: str = "parquet") -> bool:
+    """Say whether a folder holds a part of an index."""
     from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 
-    return bool(find_table_files(root / "output", SEARCHED_TABLES, "parquet"))
+    return bool(find_table_files(output, SEARCHED_TABLES, kind))
+
+
+def _is_of_older(root: Path) -> bool:
+    """Say whether settings are of an earlier graphrag, from which no index is built."""
+    from graphrag.config.project_settings import older_version
+    from graphrag.config.settings_files import SettingsError
+
+    try:
+        return older_version(root) is not None
+    except SettingsError:
+        return False
 
 
 def _asks_embedded_models(root: Path) -> bool:
@@ -212,18 +225,23 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
         return [*_METHODS], _MOST_TOKENS, [f"Warning: {error}"]
     note = older_note(root)
     notes = [f"Note: {note}."] if note else []
-    if not _is_built(root):
+    output, kind = Path(header.config.output_storage.base_dir or ""), header.config.table_provider
+    if not _is_built(root) and not _has_tables(output, kind.type):
         return [*_METHODS], _choose_budget(header.config, ()), notes
     lacks = run_coroutine(find_lacks(header.config, root, _METHODS))
     by_lack: dict[str, list[str]] = {}
     for method, lack in lacks.items():
         by_lack.setdefault(lack, []).append(method)
+    if len(lacks) == len(_METHODS):
+        notes.append(
+            f"Warning: no method can search the index as it is: {'; '.join(by_lack)}. "
+            f"eval_config.yaml names {join_names(_METHODS)}, which a whole index serves."
+        )
+        return [*_METHODS], _choose_budget(header.config, ()), notes
     for lack, names in by_lack.items():
         verb = "is" if len(names) == 1 else "are"
         notes.append(f"Warning: {join_names(names)} {verb} left out: {lack}.")
     methods = [name for name in _METHODS if name not in lacks]
-    if not methods:
-        return [*_METHODS], _choose_budget(header.config, ()), notes
     view = run_coroutine(IndexView.open(header, ("text_units",)))
     return methods, _choose_budget(header.config, view.token_counts() or ()), notes
 

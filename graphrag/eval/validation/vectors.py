@@ -18,6 +18,7 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import Array, as_text, compute, open_table
+from graphrag.query.parquet_vectors import copy_vectors
 from graphrag.query.vector_index import count_indexed, vector_state
 from graphrag.query.vector_tables import (
     NoVectorsError,
@@ -58,7 +59,11 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
         check = skip(name, "embed_text.names asks for no vectors")
     elif not uses_lancedb(config):
         check = skip(name, f"a store of type {store.type} can't be looked at")
-    elif "://" not in place and not Path(place).is_dir():
+    elif (
+        "://" not in place
+        and not Path(place).is_dir()
+        and not any(copy_vectors(config, kind) for kind in kinds)
+    ):
         message = f"there is no vector store at {place}: local and basic can't search"
         check = judge(name, False, message, otherwise="warning")
     else:
