@@ -145,6 +145,20 @@ class IndexTables:
         frame: Any = self.table(name)
         return frame[list(columns)] if set(columns) <= set(frame.columns) else None
 
+    def arrow(self, name: str, columns: "Sequence[str]") -> Any:
+        """Return columns as a pyarrow.Table, which is not kept; None as of :meth:`columns`.
+
+        It takes a part of a data frame's memory. Values that are missing stay so.
+        """
+        path = self.paths.get(name)
+        is_read = name in self._frames or name in self._given
+        if path is not None and path.suffix != ".csv" and not is_read:
+            found = _guarded(path, lambda: _read_arrow(path, columns))
+            if found is not None:
+                return found
+        frame = self.columns(name, columns)
+        return None if frame is None else _to_arrow(frame)
+
     def has(self, name: str) -> bool:
         """Whether there is a table."""
         return name in self._given or name in self.paths
@@ -485,3 +499,30 @@ def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None"
         return None
     frame = pd.read_parquet(path, columns=chosen)
     return _add(frame, **dict.fromkeys({"text", "title"} & set(chosen), ""))
+
+
+def _read_arrow(path: Path, columns: "Sequence[str]") -> Any:
+    import pyarrow.parquet as pq
+
+    names = cast("Any", pq).read_schema(path).names
+    if not set(columns) <= set(names):
+        return None
+    # Ids of text units stand in many rows: each is read once, and its number in the rows.
+    leaves = [column.path for column in cast("Any", pq).read_metadata(path).schema]
+    repeated = [leaf for leaf in leaves if "." in leaf and leaf.partition(".")[0] in columns]
+    read: Any = cast("Any", pq).read_table
+    return read(path, columns=list(columns), read_dictionary=repeated)
+
+
+def _to_arrow(frame: _Frame) -> Any:
+    import pyarrow
+
+    arrow: Any = pyarrow
+    return arrow.table(
+        {
+            name: [list(ids) for ids in _to_lists(frame[name])]
+            if name.endswith("_ids")
+            else arrow.array(frame[name])
+            for name in frame.columns
+        }
+    )

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from graphrag.config.table_files import UnreadableTableError
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
@@ -63,7 +64,7 @@ def all_parts(view):
         view.entities,
         view.edges,
         view.graph.linked,
-        view.cited,
+        [[ids.get(number) for number in "07"] for ids in view.cited.values()],
         view.extraction("End."),
     ]
 
@@ -74,7 +75,10 @@ def test_every_part_comes_from_one_reading_of_its_table(paths):
     for path in paths.values():
         path.unlink()
     assert all_parts(view) == before
-    assert view.cited["relationships"] == {"7": "r0"}
+    ids = {name: [ids.get(number) for number in "07"] for name, ids in view.cited.items()}
+    assert ids["relationships"] == [None, "r0"]
+    assert "7" in view.cited["relationships"]
+    assert "07" not in view.cited["relationships"]
     assert view.extraction("End.") == Extraction(("BEN",), ())
     assert view.extraction(document="Isle.txt") == Extraction(("ADA", "BEN"), (("ADA", "BEN"),))
 
@@ -98,3 +102,30 @@ def test_a_table_without_a_column_that_is_looked_at_counts_as_empty(paths, lacki
     assert bool(view.edges) == (lacking != "relationships")
     (evidence,) = view.evidence_of(SAMPLE)
     assert evidence.is_held == (lacking != "documents")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_rows_are_found_by_their_numbers_whatever_the_order(tmp_path, kind):
+    """Of rows that share a number an id is the last one's; no other way to write it is a number."""
+    numbers = [9, 2, -1, 9]
+    frame = FRAMES["relationships"].iloc[[0] * 4]
+    frame = frame.assign(human_readable_id=numbers, id=["a", "b", "c", "d"])
+    path = tmp_path / f"relationships.{kind}"
+    write(path, frame)
+    for tables in (IndexTables({"relationships": path}), IndexTables(relationships=frame)):
+        ids = IndexView(tables).cited["relationships"]
+        assert [ids.get(n) for n in ("9", "2", "-1")] == ["d", "b", "c"]
+        others = ("", "09", " 9", "9.0", "٩", "3", "9" * 30, "--1", "-0")
+        assert [n for n in others if n in ids or ids.get(n)] == []
+        assert "1" not in IndexView(tables).cited["sources"]
+
+
+def test_only_what_is_cited_and_asked_for_is_read(paths):
+    view = IndexView(IndexTables(paths))
+    for name in ("entities", "relationships", "documents"):
+        paths[name].write_bytes(b"")
+    assert view.cited["sources"].get("1") == "u1"
+    write(paths["entities"], FRAMES["entities"])
+    assert view.graph.taken_from(["u1"]) == {1}
+    with pytest.raises(UnreadableTableError):
+        assert view.graph.linked

@@ -1,7 +1,7 @@
 """One built index as measures, losses, suites and warnings look at it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
 from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables, open_tables, rows_of
+from graphrag.query.numbered_rows import Ids, NumberedRows
 from graphrag.text.languages import main_language, sample
 from graphrag.text.stems import ENGLISH
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TABLES = ("documents", "text_units", "entities", "relationships")
+_CITED = {
+    "sources": ("text_units", "id"),
+    "relationships": ("relationships", "id"),
+    "entities": ("entities", "title"),
+}
+"""Table as it is cited -> as it is stored, and what its rows are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +49,44 @@ class StoredEdge:
 class IndexGraph:
     """Finds entities by name and by text unit; a node is an entity's position.
 
-    ``linked`` are the nodes with a relationship.
+    ``read_ends`` gives the titles at the ends of the relationships.
     """
 
     def __init__(
         self,
         entities: Collection[StoredEntity],
-        edges: Iterable[StoredEdge],
+        read_ends: Callable[[], Iterable[tuple[str, str]]],
         language: str = ENGLISH,
     ) -> None:
         self._rule, self._language = NameRule(), language
+        self._entities, self._read_ends = entities, read_ends
         self._titles = [entity.title for entity in entities]
-        self._named: dict[str, set[int]] = defaultdict(set)
-        self._in_unit: dict[str, set[int]] = defaultdict(set)
-        node_of: dict[str, int] = {}
-        for node, entity in enumerate(entities):
-            node_of[entity.title] = node
-            self._named[self._rule.key(entity.title)].add(node)
-            for unit in entity.text_unit_ids:
-                self._in_unit[unit].add(node)
-        self.linked = {
+
+    @cached_property
+    def linked(self) -> set[int]:
+        """The nodes with a relationship."""
+        node_of = {title: node for node, title in enumerate(self._titles)}
+        return {
             node_of[end]
-            for edge in edges
-            if edge.source in node_of and edge.target in node_of
-            for end in (edge.source, edge.target)
+            for source, target in self._read_ends()
+            if source in node_of and target in node_of
+            for end in (source, target)
         }
+
+    @cached_property
+    def _named(self) -> Mapping[str, set[int]]:
+        nodes: dict[str, set[int]] = defaultdict(set)
+        for node, title in enumerate(self._titles):
+            nodes[self._rule.key(title)].add(node)
+        return nodes
+
+    @cached_property
+    def _in_unit(self) -> Mapping[str, set[int]]:
+        nodes: dict[str, set[int]] = defaultdict(set)
+        for node, entity in enumerate(self._entities):
+            for unit in entity.text_unit_ids:
+                nodes[unit].add(node)
+        return nodes
 
     def named(self, name: str) -> set[int]:
         """Return the nodes with a name, compared as :class:`NameRule` compares."""
@@ -145,19 +165,26 @@ class IndexView:
     @cached_property
     def graph(self) -> IndexGraph:
         """The entities and relationships by text unit."""
-        return IndexGraph(self.entities, self.edges.values(), self.language)
+        return IndexGraph(self.entities, self._ends, self.language)
+
+    def _ends(self) -> Iterable[tuple[str, str]]:
+        """Return the titles at the ends of the relationships."""
+        ends = ("source", "target")
+        return rows_of(self._tables.columns("relationships", ends), *ends)
 
     @cached_property
-    def cited(self) -> dict[str, dict[str, str]]:
-        """Table as it is cited -> human_readable_id -> id; an entity's id is its title.
+    def cited(self) -> Mapping[str, Ids]:
+        """Table as it is cited -> ids by human_readable_id; an entity's id is its title.
 
-        The tables are "sources", "relationships" and "entities".
+        The tables are "sources", "relationships" and "entities"; each is read when it is cited.
         """
         return {
-            "sources": dict(rows_of(self._units, "human_readable_id", "id")),
-            "relationships": {edge.short_id: stored for stored, edge in self.edges.items()},
-            "entities": {entity.short_id: entity.title for entity in self.entities},
+            cited: Ids(lambda name=name, column=column: self._numbered(name, column), column)
+            for cited, (name, column) in _CITED.items()
         }
+
+    def _numbered(self, name: str, column: str) -> NumberedRows:
+        return NumberedRows(self._tables, name, (column,))
 
     def token_counts(self) -> list[int] | None:
         """Return the tokens of each text unit as the index counted them, None if it did not.

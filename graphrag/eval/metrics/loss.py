@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.evidence import Evidence
-from graphrag.eval.metrics.index_view import IndexGraph, IndexView
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import Stages, retrieval_stages
 from graphrag.eval.metrics.wording import states_answer
 from graphrag.eval.records.answers import QueryResult
@@ -97,7 +97,7 @@ def trace_loss(
     if items and not (is_judged and is_right is None):
         stages = retrieval_stages(items, result) if stages is None else stages
         breaks = [
-            _first_break(_index_stages(sample, item, index.graph, needed), retrieved, in_context)
+            _first_break(_index_stages(sample, item, index, needed), retrieved, in_context)
             for item, (retrieved, in_context) in zip(items, stages, strict=True)
         ]
         first_break = next((stage for stage in STAGES if stage in breaks), None)
@@ -131,18 +131,23 @@ def _first_break(
 
 
 def _index_stages(
-    sample: Sample, item: Evidence, graph: IndexGraph, needed: tuple[Stage, ...]
+    sample: Sample, item: Evidence, index: IndexView, needed: tuple[Stage, ...]
 ) -> _Passed:
     """Return what a source passed of the index, as far as the method depends on it."""
     stages: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
     if needed:
+        graph = index.graph  # of other methods nobody pays for it
         names = [name for name in sample.expected_entities if name.strip()]
         nodes = [graph.named(name) for name in names]
         if not names:
             extracted = graph.taken_from(item.unit_ids)
             nodes = [graph.standing_in(item.text, extracted) if item.kind == "quote" else extracted]
-        connected = [group & graph.linked for group in nodes]
-        stages |= {stage: all(nodes if stage == "extracted" else connected) for stage in needed}
+        stages |= {
+            stage: all(nodes)
+            if stage == "extracted"
+            else all(group & graph.linked for group in nodes)
+            for stage in needed
+        }
     return stages
 
 

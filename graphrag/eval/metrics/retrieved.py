@@ -1,10 +1,12 @@
 """What a method retrieved, in the index's own ids: the same record for every method."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.records.answers import Retrieved, Walk
 from graphrag.query.index_tables import rows_of
+from graphrag.query.numbered_rows import NumberedRows
 from graphrag.text.way import read_steps
 
 if TYPE_CHECKING:
@@ -36,12 +38,19 @@ class RetrievalReader:
     """
 
     def __init__(self, tables: "IndexTables") -> None:
-        self._units: dict[str, str] = dict(rows_of(tables.columns("text_units", _IDS), *_IDS))
-        self._unit_ids = frozenset(self._units.values())
-        self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
-        columns = (*_IDS, "text_unit_ids")
-        for short_id, *row in rows_of(tables.columns("relationships", columns), *columns):
-            self._relationships.setdefault(short_id, (row[0], row[1]))
+        self._tables = tables
+
+    @cached_property
+    def _units(self) -> dict[str, str]:
+        return dict(rows_of(self._tables.columns("text_units", _IDS), *_IDS))
+
+    @cached_property
+    def _unit_ids(self) -> frozenset[str]:
+        return frozenset(self._units.values())
+
+    @cached_property
+    def _relationships(self) -> NumberedRows:
+        return NumberedRows(self._tables, "relationships", ("id", "text_unit_ids"))
 
     def read(self, method: str, context_data: object) -> Retrieved:
         """Return what one search showed.
@@ -65,17 +74,17 @@ class RetrievalReader:
         relationships: list[str] = []
         supporting: list[str] = []
         for row in _rows(frames, "paths"):
-            n_unknown += str(row["relationship_id"]) not in self._relationships
+            n_unknown += not self._relationships.rows(str(row["relationship_id"]))
             supporting += [
                 unit for unit in map(str, row["text_unit_ids"]) if unit in self._unit_ids
             ]
         for row in _rows(frames, "relationships"):
-            relationship = self._relationships.get(str(row["id"]))
-            if relationship is None:
+            found = self._relationships.rows(str(row["id"]))
+            if not found:
                 n_unknown += 1
                 continue
-            relationships.append(relationship[0])
-            supporting += relationship[1]
+            relationships.append(str(self._relationships.cell(found[0], "id")))
+            supporting += map(str, self._relationships.cell(found[0], "text_unit_ids") or ())
         sources = list(dict.fromkeys(sources))
         has_list = any(frames[name] for name in ("sources", "relationships", "paths"))
         return Retrieved(
