@@ -17,11 +17,14 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.metrics.quality import QUALITY_MEASURES
+from graphrag.eval.records.code_digest import digest_code
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.results.runs import LINE
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
 from graphrag.query.usage import Usage
@@ -163,3 +166,69 @@ def test_a_figure_that_no_answer_can_take_is_not_known(tmp_path: Path):
     first = list_runs(path)[-1]
     assert first.cost_usd is None
     assert None in {measured["tokens"] for measured in first.measured.values()}
+
+
+def test_the_list_is_kept_until_a_row_changes_whoever_changes_it(tmp_path: Path):
+    first, _ = keep(tmp_path, 1, is_whole=True)
+    path = tmp_path / "eval.db"
+    before = list_runs(path)
+    made_up = json.dumps({**before[-1].to_dict(), "cost_usd": 77.0})
+    token = begin_keeping(path, LINE, [first])
+    keep_figures(path, LINE, token, {first: KeptFigures(digest_code(), made_up)})
+    assert list_runs(path)[-1].cost_usd == 77  # as no row is read
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE judge_usage SET usage = usage WHERE rowid = 1")
+    assert list_runs(path) == before
+    cost = before[-1].cost_usd
+    assert cost is not None
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM forgotten WHERE unit = 'gone'")
+    after = list_runs(path)[-1].cost_usd
+    assert after is not None
+    assert after < cost
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE kept_figures SET value = replace(value, '0.', '0.9')",
+        "UPDATE kept_figures SET value = '{'",
+        "UPDATE kept_figures SET key = 'of another version'",
+        "DELETE FROM kept_figures",
+        "DROP TABLE kept_figures",
+    ],
+)
+def test_a_kept_line_that_is_damaged_of_other_code_or_gone_is_made_again(
+    tmp_path: Path, damage: str
+):
+    keep(tmp_path, 1, is_whole=True)
+    path = tmp_path / "eval.db"
+    before = list_runs(path)
+    with sqlite3.connect(path) as db:
+        db.execute(damage)
+    assert list_runs(path) == before
+
+
+def test_what_is_kept_counts_for_nothing_where_changes_were_not_noticed(tmp_path: Path):
+    keep(tmp_path, 1, is_whole=True)
+    path = tmp_path / "eval.db"
+    before = list_runs(path)
+    with sqlite3.connect(path) as db:
+        db.execute("DROP TRIGGER outdate_responses_update")
+        db.execute("UPDATE responses SET latency_s = latency_s + 1, usage = usage")
+    assert list_runs(path) != before
+    (slower, seconds) = (
+        runs[-1].measured["tog"]["latency_s"] for runs in (list_runs(path), before)
+    )
+    assert slower == pytest.approx((seconds or 0) + 1)
+
+
+def test_what_changes_while_a_line_is_made_is_noticed(tmp_path: Path):
+    first, _ = keep(tmp_path, 1, is_whole=True)
+    path = tmp_path / "eval.db"
+    line = list_runs(path)[-1]
+    token = begin_keeping(path, LINE, [first])
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM forgotten")
+    keep_figures(path, LINE, token, {first: KeptFigures(digest_code(), json.dumps(line.to_dict()))})
+    assert list_runs(path)[-1].cost_usd != line.cost_usd

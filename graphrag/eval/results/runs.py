@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.config.models.strict_section import explain_first
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
+from graphrag.eval.records.code_digest import digest_code
+from graphrag.eval.records.judged import BUILT_IN, DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.eval.results.analysis import latencies_of, may_wait
 from graphrag.eval.results.conditions import Handicap, read_conditions
@@ -44,6 +46,12 @@ from graphrag.eval.store.database import (
     no_such_file,
     open_store,
 )
+from graphrag.eval.store.kept_figures import (
+    KeptFigures,
+    begin_keeping,
+    can_keep,
+    keep_figures,
+)
 from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
@@ -61,8 +69,13 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
+_BEFORE_METADATA = re.compile(r'\s*\{\s*"format":\s*1,\s*"pinned_at":\s*"[^"]*",\s*"metadata":\s*')
+_AFTER_ROWS = re.compile(r"\]\s*\}\s*$")
+"""How a baseline.json begins and ends, as it is written: of a run with many rows."""
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 _FAILED = JudgeResult(0, SEARCH_FAILED)
+LINE = "line of the list"
+"""The name by which a run's figures in the list are kept."""
 _SUMS = ("tokens", "cost_usd")  # not known as soon as a part is not
 
 
@@ -140,7 +153,14 @@ def read_rows(source: str, store_path: Path) -> RunRows:
 def pinned_run_id(store_path: Path) -> str | None:
     """Return the id of the pinned run; None without one, or when a file without id is pinned."""
     path = baseline_path(store_path)
-    return _read_file(path, store_path).metadata.run_id if path.exists() else None
+    if not path.exists():
+        return None
+    with suppress(OSError, ValueError, AttributeError):  # else it is read whole, and refused
+        text = read_input(path).decode()
+        if (head := _BEFORE_METADATA.match(text)) and _AFTER_ROWS.search(text, len(text) - 99):
+            metadata, _ = json.JSONDecoder().raw_decode(text, head.end())
+            return cast("str | None", metadata.get("run_id"))
+    return _read_file(path, store_path).metadata.run_id
 
 
 def stored_rows(
@@ -414,6 +434,7 @@ def list_runs(store_path: Path | str) -> list[StoredRun]:
     """
     store_path = Path(store_path)
     pinned = pinned_run_id(store_path)
+    keep_lines(store_path)
     with many_records(), open_store(store_path) as store:
         notes = read_notes(store_path)
         return [
@@ -435,10 +456,53 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
         return {run.run_id: sum_usages(paid_usages(store, run)) for run in runs}
 
 
+def keep_lines(store_path: Path, run_id: str | None = None) -> None:
+    """Keep the line in the list of each finished run, or of one, whose line is not kept yet.
+
+    Where nothing can be written nothing is kept: the line is made again of the rows.
+    """
+    with open_store(store_path) as store:
+        kept = store.kept_figures(LINE, run_id)
+        lacking = [
+            run.run_id
+            for run in store.runs()
+            if run_id in (None, run.run_id) and run.status == "finished" and not uses_own_code(run)
+            if run.run_id not in kept or kept[run.run_id].key != digest_code()
+        ]
+    if not lacking or not can_keep(store_path):
+        return
+    with suppress(StoreError):
+        token, lines = begin_keeping(store_path, LINE, lacking), dict[str, KeptFigures]()
+        with many_records(), open_store(store_path) as store:
+            for run in store.runs():
+                if run.run_id in lacking:
+                    line = json.dumps(_compute_line(store, run).to_dict())
+                    lines[run.run_id] = KeptFigures(digest_code(), line)
+        keep_figures(store_path, LINE, token, lines)
+
+
+def uses_own_code(run: Run) -> bool:
+    """Say whether code of one's own has a part in a run's figures, of which nobody sees changes."""
+    measures = cast("Mapping[str, Sequence[str]]", run.details.config.get("measures") or {})
+    judges = {*(run.setup.metrics or ()), *run.setup.further}
+    return bool(judges - BUILT_IN or measures.get("further"))
+
+
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
-    """Return a run's line in the history."""
-    rows, judged = _read_judged(store, run)
+    """Return a run's line in the history, as it is kept, or else of its rows."""
+    kept = None if uses_own_code(run) else store.kept_figures(LINE, run.run_id).get(run.run_id)
+    if kept is not None and kept.key == digest_code() and run.status == "finished":
+        line = StoredRun(**json.loads(kept.value))
+    else:
+        line = _compute_line(store, run)
     retrieval = _mean_retrieval(store.path.parent, run.run_id)
+    measured = {m: {**figures, **retrieval.get(m, {})} for m, figures in line.measured.items()}
+    return replace(line, is_pinned=is_pinned, measured=measured)
+
+
+def _compute_line(store: EvaluationStore, run: Run) -> StoredRun:
+    """Return a run's line of its rows alone."""
+    rows, judged = _read_judged(store, run)
     scores = {
         method: {k: _known(v) for k, v in (judged[method] | _failed_as_0(run, own)).items()}
         for method, own in rows.items()
@@ -451,7 +515,6 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
                 name: None if name in _SUMS and None in v.values() else mean_known(_known(v))
                 for name, v in _efficiency(own).items()
             },
-            **retrieval.get(method, {}),
         }
         for method, own in rows.items()
     }
@@ -462,7 +525,7 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
         n_questions=run.setup.n_questions,
         correctness={method: figures.get("correctness") for method, figures in means.items()},
         cost_usd=sum_usd(usage.cost_usd for usage in paid_usages(store, run)),
-        is_pinned=is_pinned,
+        is_pinned=False,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
         means=means,

@@ -292,6 +292,10 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
             for line in described.unread:
                 listener.warn(line)
         code = listener.finish(described)
+        if keeps:
+            from graphrag.eval.results.runs import keep_lines  # numpy: no run needs it
+
+            keep_lines(store.path, run.run_id)
         earlier = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)
     if origin is not None and code == 0 and is_comparable:

@@ -30,6 +30,7 @@ from graphrag.eval.store.connection import (
     open_connection,
 )
 from graphrag.eval.store.exchanges import keep_exchanges, read_exchanges
+from graphrag.eval.store.kept_figures import KeptFigures, read_kept
 from graphrag.eval.store.records import (
     DOUBT,
     CallScope,
@@ -149,6 +150,12 @@ class EvaluationStore:
                 details=RunDetails.from_dict(json.loads(row[5])),
             ),
         )
+
+    def kept_figures(self, name: str, run_id: str | None = None) -> dict[str, KeptFigures]:
+        """Return run id -> what is kept of its figures under a name, of one run or of all."""
+        self._writer.catch_up()
+        with explain_errors(self.path):
+            return read_kept(self._db, name, run_id)
 
     def keep_details(self, run_id: str, details: RunDetails) -> None:
         """Keep what a run's tables and files say beside its setup, in place of what was kept."""

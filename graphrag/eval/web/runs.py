@@ -25,6 +25,7 @@ from graphrag.eval.results.runs import (
     RunRows,
     StoredRun,
     describe_run,
+    keep_lines,
     paid_usages,
     pinned_run_id,
     read_rows,
@@ -125,6 +126,7 @@ class StorePages:
 
     def _runs(self) -> list[dict[str, Any]]:
         """Return what the list shows of each run; see :func:`_list_run`."""
+        keep_lines(self._place)
         with open_store(self._place) as store:
             runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
             described = {

@@ -1,0 +1,122 @@
+"""What was computed of a finished run, kept beside its rows until one of these changes.
+
+The table comes into a store with the first figures, as that of notes does, so that every release of
+this format reads it with the table and without. With it come triggers: whoever changes a row of a
+run, an earlier release or a person by SQL, marks what is kept of it as outdated.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from graphrag.eval.store.connection import (
+    CleanConnection,
+    explain_errors,
+    open_beside,
+)
+from graphrag.text.redaction import redact_data
+
+OUTDATED = ""
+"""The key of what is kept of rows that have changed since."""
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS kept_figures (run_id TEXT NOT NULL REFERENCES runs, "
+    "name TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, digest TEXT NOT NULL, "
+    "PRIMARY KEY (run_id, name))"
+)
+_WATCHED = (
+    *("runs", "samples", "responses", "verdicts", "judge_usage", "forgotten", "calls"),
+    "judgements",
+)
+_RUN_OF = {"INSERT": "NEW.run_id", "UPDATE": "OLD.run_id, NEW.run_id", "DELETE": "OLD.run_id"}
+_TRIGGERS = {
+    f"outdate_{table}_{event.lower()}": f"AFTER {event} ON {table} BEGIN "
+    f"UPDATE kept_figures SET key = '{OUTDATED}' WHERE run_id IN ({run}); END"
+    for table in _WATCHED
+    for event, run in _RUN_OF.items()
+}
+"""Name -> what it does."""
+_ARE_THERE = (
+    "SELECT name, sql FROM sqlite_master WHERE name LIKE 'outdate%' OR name = 'kept_figures'"
+)
+_BEGIN = "INSERT OR REPLACE INTO kept_figures VALUES (?, ?, ?, '', '')"
+_KEEP = (
+    "UPDATE kept_figures SET key = ?, value = ?, digest = ? WHERE run_id = ? AND name = ? "
+    "AND key = ? AND run_id IN (SELECT run_id FROM runs WHERE status = 'finished')"
+)
+
+
+class KeptFigures(NamedTuple):
+    """Figures as they are kept, JSON.
+
+    ``key`` says by what code they are, and what they hang on beside the rows of their run. It is
+    OUTDATED if such a row has changed since.
+    """
+
+    key: str
+    value: str
+
+
+def read_kept(db: CleanConnection, name: str, run_id: str | None) -> dict[str, KeptFigures]:
+    """Return run id -> what is kept under a name, of one run or of all.
+
+    Nothing is returned where changes would not be noticed, nor what is damaged.
+    """
+    if not _is_watched(db):
+        return {}
+    sql, values = "SELECT run_id, key, value, digest FROM kept_figures WHERE name = ?", (name,)
+    rows = db.execute(
+        sql if run_id is None else f"{sql} AND run_id = ?", (*values, *filter(None, [run_id]))
+    )
+    return {
+        str(run): KeptFigures(str(key), str(value))
+        for run, key, value, digest in rows
+        if digest == _digest(str(value))
+    }
+
+
+def begin_keeping(path: Path, name: str, run_ids: Iterable[str]) -> str:
+    """Begin to compute figures of runs that are to be kept; return what :func:`keep_figures` takes.
+
+    It comes before the rows are read: what changes from then on is noticed. Raises StoreError if
+    nothing can be written.
+    """
+    token = f"computing {secrets.token_hex(8)}"
+    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+        if not _is_watched(db):
+            db.execute(_TABLE)
+            for trigger, does in _TRIGGERS.items():
+                db.execute(f"CREATE TRIGGER IF NOT EXISTS {trigger} {does}")
+            db.execute("UPDATE kept_figures SET key = ?", (OUTDATED,))
+        db.executemany(_BEGIN, [(run_id, name, token) for run_id in run_ids])
+    return token
+
+
+def keep_figures(path: Path, name: str, token: str, figures: Mapping[str, KeptFigures]) -> None:
+    """Keep figures by the ids of their runs, of those that are finished and have not changed since.
+
+    Raises StoreError if nothing can be written.
+    """
+    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+        for run, (key, value) in figures.items():
+            clean = redact_data(value)
+            db.execute(_KEEP, (key, clean, _digest(clean), run, name, token))
+
+
+def can_keep(path: Path) -> bool:
+    """Say whether figures may be kept beside the rows of a store."""
+    return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
+
+
+def _is_watched(db: CleanConnection) -> bool:
+    there = dict(db.execute(_ARE_THERE).fetchall())
+    return "kept_figures" in there and all(
+        str(there.get(name, "")).endswith(does) for name, does in _TRIGGERS.items()
+    )
+
+
+def _digest(value: str) -> str:
+    return hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=8).hexdigest()
