@@ -1,11 +1,13 @@
 """Command lines that a message tells the user to run: they run when pasted, from any folder."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -28,6 +30,11 @@ class Invocation:
 
 _PROGRAMS = ("graphrag", "gtog")
 _PLAIN = Invocation(("graphrag", "eval"), resumes=True)
+_PROGRAM, _HERE = "@graphrag-eval@", "@here@"
+_END = f" {_HERE} {_HERE}"
+_LINE = re.compile(f"{_PROGRAM}.*?(?:{_END}|$)")
+_ANYWHERE = Invocation((_PROGRAM,), place={_HERE: _HERE})
+"""Words that a shell takes as they are, in place of those that depend on who asks and where."""
 _INVOCATION: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
@@ -53,6 +60,33 @@ def say_instead(word: str, by: str) -> None:
 def move_to(place: Mapping[str, str]) -> None:
     """Have the lines that name the place of the command name this one."""
     remember(replace(current_command(), place=place))
+
+
+@contextmanager
+def anywhere() -> Generator[None]:
+    """Have command lines made that are kept, for :func:`as_given_here` to complete them."""
+    token = _INVOCATION.set(_ANYWHERE)
+    try:
+        yield
+    finally:
+        _INVOCATION.reset(token)
+
+
+def as_given_here(text: str) -> str:
+    """Return a text with the command lines in it as the command that was given has them."""
+    return complete_lines(text, current_command())
+
+
+def complete_lines(text: str, command: Invocation) -> str:
+    """Return a text that was made :func:`anywhere`, with the command lines as one command's."""
+    place = _join(*chain(*_place_of_others(command).items()))
+    text = text.replace(_END, f" {place}" if place else "")
+    return text.replace(_PROGRAM, _join(*command.program))
+
+
+def find_lines(text: str) -> list[str]:
+    """Return the command lines of a text that was made :func:`anywhere`."""
+    return _LINE.findall(text)
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
@@ -83,11 +117,15 @@ def eval_line_here(*words: str | Path) -> str:
 
     A file that its ``--output`` names is left out: other commands take a folder alone.
     """
-    place = dict(current_command().place)
+    return eval_line(*words, *chain(*_place_of_others(current_command()).items()))
+
+
+def _place_of_others(command: Invocation) -> dict[str, str]:
+    place = dict(command.place)
     output = place.get("--output", "")
     if output.lower().endswith(".json") and not Path(output).is_dir():
         del place["--output"]
-    return eval_line(*words, *chain(*place.items()))
+    return place
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:

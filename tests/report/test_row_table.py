@@ -6,7 +6,7 @@ import pandas as pd
 
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
-from graphrag.eval.report.files import render_rows, tabulate_rows
+from graphrag.eval.report.row_table import render_rows, tabulate_rows
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 

@@ -1,10 +1,13 @@
 """A run watched from the terminal: progress, Ctrl-C, what its end shows, its exit code."""
 
 import asyncio
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from graphrag.eval.cli.interrupts import INTERRUPTED, stop_by
+from graphrag.eval.cli.shown_run import name_files, print_report
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -16,18 +19,18 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import InterruptStop, StoreError
 from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
-from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import show_on_top, write_run
+from graphrag.eval.report.kept_report import Keeping, KeptReport, digest_files
 from graphrag.eval.report.progress import BarProgress, LineProgress
-from graphrag.eval.report.run import describe_failures, find_hopeless, list_run
-from graphrag.eval.report.table import show
+from graphrag.eval.report.run import describe_failures, find_hopeless
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, Work
-from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import run_folder
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.bounds import is_below, number_beside
 from graphrag.text.command_lines import again, eval_line_here, eval_line_in
@@ -46,6 +49,7 @@ class Supervisor:
         self.console = open_console(quiet=quiet)
         self.notes = open_console(stderr=True, quiet=quiet)
         self._full = full
+        self._keeping: Keeping | None = None
 
     async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
         """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
@@ -72,10 +76,12 @@ class Supervisor:
         if is_stored and outcome.was_interrupted:
             self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
             return _explain_stop(outcome, "--resume", is_stored=True)
+        if is_stored and outcome.is_complete:
+            self.begin_keeping(config.store_path, description.run, description.states)
         report = self.report(description)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            self.show(report, answers=not details.skip_judge)
-            self.write(report, on_top=details.origin == "command")
+            shown = self.show(report, answers=not details.skip_judge)
+            self.keep(report, shown, self.write(report, on_top=details.origin == "command"))
         failures = [*describe_failures(report.results), *report.notes]
         if is_stored and _name_setup(outcome):
             self.note(
@@ -106,28 +112,27 @@ class Supervisor:
         missed = DONE if details.skip_judge else self._check_thresholds(config, report)
         return missed or (INCOMPLETE if hopeless else DONE)
 
+    def begin_keeping(self, store_path: Path, run: Run, states: Mapping[str, str]) -> None:
+        """Have what is shown of a finished run kept; see :class:`Keeping`."""
+        self._keeping = Keeping.begin(store_path, run, states)
+
     def report(self, description: RunDescription) -> Report:
         """Compute what a run's end shows, and say that this goes on."""
         n = counted(len(description.outcome.results), "result")
         with working(self.notes, f"Computing the figures of {n}"):
             return make_report(description)
 
-    def show(self, report: Report, answers: bool = True) -> None:
-        """Print the answer of a run and what it rests on, or all its tables.
+    def show(self, report: Report, answers: bool = True) -> KeptReport:
+        """Print the answer of a run and what it rests on, or all its tables; and return that.
 
-        A quiet run prints its answer alone, if it has one: ``answers`` is False of responses
-        that are judged later.
+        ``answers`` is False of responses that are judged later.
         """
-        if self.console.quiet:
-            answer = answer_run(report.results) if answers else None
-            if answer is not None:
-                say(answer.line)
-        else:
-            parts = list_run(report.results, report.figures, report.notes, self._full)
-            show(self.console, parts)
+        shown = report.shown()
+        print_report(self.console, shown, self._full, answers)
+        return shown
 
-    def write(self, report: Report, on_top: bool) -> None:
-        """Write a run's files and say where they are.
+    def write(self, report: Report, on_top: bool) -> list[str]:
+        """Write a run's files and say where they are; return their names.
 
         ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
         that they show now are kept. Raises StoreError if they can't be written; says how to write
@@ -151,29 +156,26 @@ class Supervisor:
         )
         if replaced:
             self.note(replaced)
+        return [*files]
+
+    def keep(self, report: Report, shown: KeptReport, names: Collection[str]) -> None:
+        """Keep what was shown of a run, so that it is not computed again as long as it holds.
+
+        ``names``: those of the run's files that show it.
+        """
+        about, keeping = report.description, self._keeping
+        if keeping is None:
+            return
+        folder = run_folder(about.config.output_folder, about.run.run_id)
+        with self.working("Keeping the figures"):
+            try:
+                keeping.keep(about.states, replace(shown, files=digest_files(folder, names)))
+            except StoreError as error:
+                self.note(f"The figures are not kept, and made anew when they are shown: {error}")
 
     def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
-        """Say where a run's files are, and how every table of it is shown, if it is kept.
-
-        ``own`` is where they stay when a later run replaces them in ``top``, which is None where
-        they are not there.
-        """
-        folder = top or own
-        lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []
-        if self._full:
-            names = {
-                "Summary: ": SUMMARY_FILE,
-                "Detailed:": DETAILED_FILE,
-                "Retrieval:": REPORT_FILE,
-            }
-            lines += [f"{what} {folder / name}" for what, name in names.items()]
-        else:
-            lines.append(f"Files in: {folder}")
-        lines += [] if top is None else [f"Kept in:  {own}"]
-        if run_id is not None and not self._full:
-            lines.append(f"All tables: {eval_line_here('show', run_id, '--full')}")
-        for line in lines:
-            self.console.print(line, soft_wrap=True)
+        """See :func:`shown_run.name_files`."""
+        name_files(self.console, own, top, run_id, self._full)
 
     def working(self, what: str) -> AbstractContextManager[object]:
         """Say what goes on within the block."""

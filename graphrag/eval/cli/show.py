@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli.command import Quiet, ShowFlags, option
+from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
@@ -26,7 +27,8 @@ def show(
 ) -> int:
     """List the runs; or show one, its questions, its page.
 
-    Showing a run writes its files again and asks no model. An option that needs a run takes the
+    Showing a run asks no model. Its figures are computed again and its files written if labels, an
+    index or the run have changed, or a file is missing. An option that needs a run takes the
     latest unless you name one.
     """
     if flags.method is not None and not flags.asks:
@@ -48,11 +50,18 @@ def show(
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)
     with starting(flags.quiet):
+        from graphrag.eval.cli.show_kept import look_up, show_kept
+
+        looked = None if flags.asks or flags.html else run_coroutine(look_up(place, run_id))
+    is_shown = looked is not None and not flags.export
+    if looked is not None and is_shown and show_kept(looked, flags.quiet, flags.full):
+        return DONE
+    with working(open_console(stderr=True, quiet=flags.quiet), "Starting", at_once=False):
         from graphrag.eval.cli.show_run import show_run, write_page
 
     if flags.html is not None:
         return write_page(place, run_id, flags.changed, flags.html)
-    return show_run(place, run_id, flags)
+    return show_run(place, run_id, flags, looked)
 
 
 def history(

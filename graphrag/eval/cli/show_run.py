@@ -11,6 +11,8 @@ from graphrag.eval.cli.command import ShowFlags
 from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
+from graphrag.eval.cli.show_kept import Lookup, look_up, read_page
+from graphrag.eval.cli.shown_run import LEFT_ALONE, say_not_written
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_runs
@@ -18,8 +20,9 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
-from graphrag.eval.report.files import check_table_file, read_top, render_rows, tabulate_rows
+from graphrag.eval.report.files import is_shown_on_top
 from graphrag.eval.report.questions import ShownAnswer, find_wrong, list_wrong, show_question
+from graphrag.eval.report.row_table import check_table_file, render_rows, tabulate_rows
 from graphrag.eval.results.rows import many_records
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
@@ -45,14 +48,17 @@ _MOST = 10  # questions that are shown or named unless all are asked for
 _MOST_LISTED = 100  # lines of questions that a method has wrong
 
 
-def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
-    """Show a run's tables and write its files, or show its questions; asks no model."""
+def show_run(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | None) -> int:
+    """Show a run's tables and write its files, or show its questions; asks no model.
+
+    ``looked``: what is kept of the run, where that was looked up.
+    """
     if flags.export is not None:
         check_table_file(flags.export)
-    return run_coroutine(_show(place, run_id, flags))
+    return run_coroutine(_show(place, run_id, flags, looked))
 
 
-async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
+async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | None) -> int:
     supervisor = Supervisor(flags.quiet, flags.full)
     store_path, notes = place.store_path(), supervisor.notes
     with ExitStack() as held:
@@ -63,6 +69,8 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
                 held.callback(hold_folder(store_path).release)
             except StoreError as error:
                 refusal = str(error)
+        if looked is not None and looked.name and refusal is None:
+            supervisor.begin_keeping(store_path, looked.run, looked.states)
         store = held.enter_context(open_store(store_path))
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
@@ -95,16 +103,15 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
         if flags.asks:
             _show_questions(supervisor, about, before, flags, store_path)
             return DONE
-        report = _show_tables(supervisor, about, flags)
+        report = _make_report(supervisor, about)
         if report is None:
             return DONE
+        shown = supervisor.show(report, answers=not run.details.skip_judge)
+        _export(supervisor, report, flags.export)
         if refusal is not None:
-            supervisor.note(
-                f"No file is written: {refusal} Or copy the folder of the results, and name the "
-                "copy with --output."
-            )
+            supervisor.note(say_not_written(refusal))
             return DONE
-        _write(supervisor, report, next((r for r in runs if r.origin == "command"), None))
+        supervisor.keep(report, shown, _write(supervisor, report, runs))
     return DONE
 
 
@@ -181,10 +188,8 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
     return None if run is None else _read(store, place, run).outcome
 
 
-def _show_tables(
-    supervisor: Supervisor, description: RunDescription, flags: ShowFlags
-) -> Report | None:
-    """Show a run and write what is wanted besides; None where there is nothing yet."""
+def _make_report(supervisor: Supervisor, description: RunDescription) -> Report | None:
+    """Compute what is shown of a run, after its warnings; None where there is nothing yet."""
     run, outcome = description.run, description.outcome
     for line in [*description.run.details.warnings, *description.unread]:
         supervisor.warn(line)
@@ -197,40 +202,40 @@ def _show_tables(
     if not outcome.results:
         supervisor.note(_NOTHING_YET)
         return None
-    report = supervisor.report(description)
-    supervisor.show(report, answers=not description.run.details.skip_judge)
-    if flags.export is not None:
+    return supervisor.report(description)
+
+
+def _export(supervisor: Supervisor, report: Report, path: Path | None) -> None:
+    if path is None:
+        return
+    with supervisor.working("Writing the rows"):
         rows = tabulate_rows(report.results, report.figures.retrieval)
-        write_file(flags.export, render_rows(rows), "--export")
-        supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
-    return report
+        write_file(path, render_rows(rows), "--export")
+    supervisor.note(f"Wrote {counted(len(rows), 'row')} to {path}.")
 
 
-def _write(supervisor: Supervisor, report: Report, newest: Run | None) -> None:
+def _write(supervisor: Supervisor, report: Report, runs: Sequence[Run]) -> list[str]:
+    """Write a run's files unless those that are there hold more; return the names of these."""
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
-    top = read_top(output_dir)
-    is_newest = newest is not None and newest.run_id == run_id
-    on_top = is_newest if top is None else top["run_id"] == run_id
+    on_top = is_shown_on_top(output_dir, description.run, runs)
     folders = [own, *([output_dir] if on_top else [])]
     is_poorer = len(description.views) < len(description.run.setup.searched())
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):
         supervisor.name_files(own, output_dir if on_top else None, run_id)
-        supervisor.note(
-            "These files are left as they are: they hold what was measured on the indexes. "
-            "Copy eval.db alone to an empty folder, and name that with --output, to write those "
-            "that can be made now."
-        )
-        return
-    supervisor.write(report, on_top)
+        supervisor.note(LEFT_ALONE)
+        return []
+    return supervisor.write(report, on_top)
 
 
 async def _draw(
     place: Place, run_id: str, keep: Callable[[Iterable[str]], _Kept]
 ) -> tuple[_Kept, Sequence[str]]:
     """Have a run's page kept piece by piece; return what was kept, and what can't be read."""
-    store_path = place.store_path()
+    store_path, looked = place.store_path(), await look_up(place, run_id)
+    if looked.report is not None and (page := read_page(looked)) is not None:
+        return keep([page]), looked.report.unread
     with many_records(), open_store(store_path) as store:
         run = find_run(store.runs(), run_id, store_path)
         if run.setup.is_of_suites:
@@ -243,8 +248,14 @@ async def _draw(
 
 
 async def draw_page(place: Place, run_id: str) -> str:
-    """Return a run's page."""
+    """Return a run's page, as it is kept or made now."""
     return (await _draw(place, run_id, "".join))[0]
+
+
+async def page_state(place: Place, run_id: str) -> str:
+    """Return what changes whenever the page of a finished run does."""
+    looked = await look_up(place, run_id)
+    return f"{looked.key} {looked.report is not None}"
 
 
 def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:

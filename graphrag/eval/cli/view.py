@@ -162,11 +162,14 @@ def dashboard(
 
 def app_of(place: Place, patience_s: float = 2) -> "Starlette":
     """Return what is served of a place."""
-    from graphrag.eval.cli.show_run import draw_page
+    from graphrag.eval.cli.show_run import draw_page, page_state
     from graphrag.eval.web.app import make_app
 
     return make_app(
-        place.store_path(), lambda run_id: asyncio.run(draw_page(place, run_id)), patience_s
+        place.store_path(),
+        lambda run_id: asyncio.run(draw_page(place, run_id)),
+        patience_s,
+        lambda run_id: asyncio.run(page_state(place, run_id)),
     )
 
 

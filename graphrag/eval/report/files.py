@@ -1,4 +1,4 @@
-"""The files of a run: a folder of its own, the newest run's beside eval.db, and a table of rows.
+"""The files of a run: a folder of its own, and the newest run's beside eval.db.
 
 ``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and
 the page of one run and is never another run's. The files of the same names in ``<output.dir>``
@@ -7,15 +7,13 @@ show the newest run of ``graphrag eval``; their metadata names it.
 
 import json
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.metrics.rubric import DIMENSIONS
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.errors import StoreError
+from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -25,16 +23,9 @@ from graphrag.eval.store.whole_files import (
     run_folder,
     write_whole,
 )
-from graphrag.text.controls import harmless_cell
 from graphrag.text.phrases import counted
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from graphrag.query.usage import Usage
-
 _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
-_COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 
 
 def read_top(output_dir: Path) -> Mapping[str, Any] | None:
@@ -55,6 +46,18 @@ def read_top(output_dir: Path) -> Mapping[str, Any] | None:
         timestamp = f"of-unknown-origin-{path.stat().st_mtime:.0f}"
     n = metadata.get("total_questions")
     return {"run_id": run_id, "total_questions": n, "timestamp": timestamp}
+
+
+def is_shown_on_top(output_dir: Path, run: Run, runs: Iterable[Run]) -> bool:
+    """Say whether the files beside eval.db are to show a run: they do, or it is the newest one.
+
+    ``runs``: those of the store, the newest first.
+    """
+    top = read_top(output_dir)
+    if top is not None:
+        return top["run_id"] == run.run_id
+    newest = next((each for each in runs if each.origin == "command"), None)
+    return newest is not None and newest.run_id == run.run_id
 
 
 def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
@@ -118,70 +121,3 @@ def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Pa
     folder = run_folder(output_dir, run_id)
     write_whole(folder, texts)
     return folder
-
-
-def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "pd.DataFrame":
-    """Return the rows of :meth:`EvaluationResults.to_pandas` with what is known beside them.
-
-    ``retrieval``: the content of retrieval_results.json of the same run. Besides there are
-    ``run_id``, ``embedded_models`` (a label), ``abstained``, ``failure_kind``, tokens and dollars
-    of the search and, after ``judge_``, of its verdicts, missing where they were not counted; and
-    every measure of the first trial by its name, missing where it was not measured.
-    """
-    import pandas as pd
-
-    table = results.to_pandas()
-    measured = [
-        {
-            "imdb_key": question["imdb_key"],
-            "sample_id": question["id"],
-            "method": method,
-            "trial": 0,
-            **entry["measures"],
-        }
-        for question in retrieval["results"]
-        for method, entry in question["methods"].items()
-    ]
-    table.insert(0, "run_id", results.metadata.get("run_id"))
-    table["abstained"] = [r.abstained for r in results.results]
-    table["failure_kind"] = [r.failure.kind if r.failure else None for r in results.results]
-    searches = [_counted(r.usage) for r in results.results]
-    judges = [_counted(r.judge_usage) for r in results.results]
-    for name in ("cost_usd", "embedding_tokens", "cached_prompt_tokens"):
-        table[name] = [usage.get(name) for usage in searches]
-    for name in (*_COUNTS, "cost_usd"):
-        table[f"judge_{name}"] = [usage.get(name) for usage in judges]
-    table["embedded_models"] = results.metadata.get("embedded_models")
-    # A column that misses one would hold floating numbers, and a file 1190.0.
-    whole = [*METRICS, *_COUNTS, "embedding_tokens", *(f"judge_{name}" for name in _COUNTS)]
-    whole += [f"rubric_{name}" for name in DIMENSIONS]
-    table = table.astype({name: "Int64" for name in whole if name in table})
-    if not measured:
-        return table
-    key = ["imdb_key", "sample_id", "method", "trial"]
-    return table.merge(pd.DataFrame(measured), how="left", on=key, validate="1:1")
-
-
-def _counted(usage: "Usage | None") -> dict[str, object]:
-    """Return a usage's figures; none where there are none, or they are too low."""
-    return usage.to_dict() if usage is not None and usage.is_counted else {}
-
-
-def check_table_file(path: Path) -> None:
-    """Refuse a file whose ending names no format; raises UsageError."""
-    if path.suffix.lower() == ".parquet":
-        raise UsageError(
-            f"--export {path}: Parquet is gone since version 2.0.0; name a file that ends in .csv, "
-            "which pandas.read_csv reads."
-        )
-    if path.suffix.lower() != ".csv":
-        raise UsageError(f"--export {path}: name a file that ends in .csv.")
-
-
-def render_rows(table: "pd.DataFrame") -> str:
-    """Return a table as CSV.
-
-    A text that a spreadsheet would run as a formula has an apostrophe before it.
-    """
-    harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
-    return harmless.to_csv(index=False, lineterminator="\n")

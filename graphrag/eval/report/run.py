@@ -67,13 +67,21 @@ def list_run(
     full: bool = False,
 ) -> list[Part]:
     """Return the answer of a run and what it rests on, or all of it: see :func:`make_sections`."""
+    brief, whole = list_both(results, figures, notes)
+    return whole if full else brief
+
+
+def list_both(
+    results: "EvaluationResults", figures: "Figures | None" = None, notes: Sequence[str] = ()
+) -> tuple[list[Part], list[Part]]:
+    """Return what the terminal shows of a run in brief, and in full."""
     sections = make_sections(results, figures, notes)
     n = len(analysis_of(results).outcomes_by_document)
     if n > _MOST_DOCUMENTS:
         line = Line(f"The summary file has the means on each of the {n:,} indexes.")
         sections["documents"] = [line]
-    names = _FULL if full else _BRIEF
-    return [part for name in names.split() for part in sections[name]]
+    brief, whole = ([p for name in n.split() for p in sections[name]] for n in (_BRIEF, _FULL))
+    return brief, whole
 
 
 def make_sections(

@@ -7,7 +7,7 @@ close issues, or end the table of a Markdown page that they stand in.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlencode
 
 from rich.box import SIMPLE_HEAD
@@ -124,6 +124,37 @@ class Table:
 
 
 Part: TypeAlias = Line | Table
+
+
+def part_to_json(part: Part) -> dict[str, object]:
+    """Return a line or a table as JSON-ready values, which :func:`part_from_json` reads."""
+    if isinstance(part, Line):
+        return {"text": part.text, "style": part.style, "is_command": part.is_command}
+    rows = [[_value_to_json(value) for value in row] for row in part.rows]
+    columns = [list(column) for column in part.columns]
+    about = {"title": part.title, "note": part.note, "most": part.most}
+    return {"columns": columns, "rows": rows, **about}
+
+
+def part_from_json(values: Mapping[str, Any]) -> Part:
+    """Return what :func:`part_to_json` was given."""
+    if "text" in values:
+        return Line(**values)
+    columns = [(name, kind) for name, kind in values["columns"]]
+    rows = [[_value_from_json(value) for value in row] for row in values["rows"]]
+    return Table(values["title"], columns, rows, values["note"], values["most"])
+
+
+def _value_to_json(value: Value) -> object:
+    if isinstance(value, Found):
+        return {"value": value.value, "query": dict(value.query)}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _value_from_json(value: Any) -> Value:
+    if isinstance(value, dict):
+        return Found(**cast("dict[str, Any]", value))
+    return cast("Value", tuple(cast("list[float]", value)) if isinstance(value, list) else value)
 
 
 def show_value(value: Value, kind: Kind) -> str:

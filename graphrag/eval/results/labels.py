@@ -32,7 +32,7 @@ from graphrag.eval.stats.intervals import Score, grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
-from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.store.whole_files import label_file, run_folder
 from graphrag.text.command_lines import eval_line_here
 
 _FILE = TypeAdapter(dict[str, object])
@@ -136,7 +136,7 @@ def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> di
     """
     labels: dict[str, Labels] = {}
     for metric in METRICS if run_id is not None else ():
-        path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
+        path = run_folder(output_dir, run_id or "") / label_file(metric)
         if path.exists():
             labels[metric] = _join_labels(_read(path), rows, metric)
     return labels

@@ -17,7 +17,7 @@ from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.code_digest import digest_code
-from graphrag.eval.records.judged import BUILT_IN, DEFAULT_METRICS, JUDGED_METRICS, METRICS
+from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.eval.results.analysis import latencies_of, may_wait
 from graphrag.eval.results.conditions import Handicap, read_conditions
@@ -51,6 +51,7 @@ from graphrag.eval.store.kept_figures import (
     begin_keeping,
     can_keep,
     keep_figures,
+    uses_own_code,
 )
 from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
@@ -479,13 +480,6 @@ def keep_lines(store_path: Path, run_id: str | None = None) -> None:
                     line = json.dumps(_compute_line(store, run).to_dict())
                     lines[run.run_id] = KeptFigures(digest_code(), line)
         keep_figures(store_path, LINE, token, lines)
-
-
-def uses_own_code(run: Run) -> bool:
-    """Say whether code of one's own has a part in a run's figures, of which nobody sees changes."""
-    measures = cast("Mapping[str, Sequence[str]]", run.details.config.get("measures") or {})
-    judges = {*(run.setup.metrics or ()), *run.setup.further}
-    return bool(judges - BUILT_IN or measures.get("further"))
 
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:

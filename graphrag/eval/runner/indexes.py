@@ -27,6 +27,7 @@ from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.eval.metrics.index_view import IndexView, read_index_views
 from graphrag.eval.runner.index_building import NOUN_PHRASES, is_built
 from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.stored_config import find_searched
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup
 from graphrag.query.index_header import IndexHeader, model_name, read_header
@@ -204,26 +205,17 @@ def _digest_prompts(config: GraphRagConfig) -> str:
 
 async def read_searched_views(
     roots: Mapping[str, Path], setup: RunSetup
-) -> tuple[dict[str, IndexView], list[str]]:
+) -> tuple[dict[str, IndexView], dict[str, str], list[str]]:
     """Return name -> view of the indexes that are still as a run searched them.
 
-    Then why others can't be measured, a line each: what one that was built again says is of no use.
-    ``roots`` are the project folders as configured now, ``setup`` is the run's.
+    Then name -> what became of each, see :func:`find_searched`, and why others can't be measured, a
+    line each: what an index that was built again says is of no use.
     """
-    same: dict[str, IndexHeader] = {}
-    reasons: dict[str, str] = {}
-    for name, searched in setup.searched().items():
-        reasons[name] = "is not the one that was searched any more"
-        try:
-            root = {key: folder for key, folder in roots.items() if key == name}
-            headers = await read_headers(root)
-        except ConfigError as error:
-            reasons[name], headers = f"can't be read any more ({error.__cause__})", {}
-        same |= {key: header for key, header in headers.items() if searched <= {header.fingerprint}}
-    reasons.update(dict.fromkeys(same, "has no text units"))
-    views = await read_index_views(same)
+    same, states = await find_searched(roots, setup)
+    views = await read_index_views({name: IndexHeader(config) for name, config in same.items()})
+    why = {**states, **dict.fromkeys(same, "has no text units")}
     lost = "so that retrieval, paths and losses are not measured on it"
-    return views, [f"index {n} {why}, {lost}" for n, why in reasons.items() if n not in views]
+    return views, states, [f"index {n} {why[n]}, {lost}" for n in states if n not in views]
 
 
 _Documents = Mapping[bytes, str]

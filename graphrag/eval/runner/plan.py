@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.config.gone_keys import take_out_gone
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
@@ -20,15 +19,14 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.judged import (
     BUILT_IN,
     JUDGED_METRICS,
-    METRICS,
     REFUSAL,
     describe_own,
-    is_graded,
 )
-from graphrag.eval.records.own_code import declared_taken, find_part
+from graphrag.eval.records.own_code import find_part
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.queue import RunOutcome, Work
+from graphrag.eval.runner.stored_config import read_stored_config
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
@@ -388,8 +386,9 @@ def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
 class RunDescription:
     """What a run came to, and what its files and its end say about it.
 
-    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
-    latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
+    ``views`` are of the indexes, for the measures that need no model; ``states``: whether each is
+    as it was searched, see :func:`find_searched`. ``recorded_at`` says when the latest result was
+    kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
     were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
     result yet, and goes on; ``unread`` says what can't be read any more, a line each.
     """
@@ -403,6 +402,7 @@ class RunDescription:
     forgotten: Sequence[Usage]
     unfinished: Sequence[Usage]
     views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
+    states: Mapping[str, str] = field(default_factory=dict[str, str])
     unread: Sequence[str] = ()
 
     @classmethod
@@ -433,8 +433,10 @@ class RunDescription:
 
     async def with_views(self) -> "RunDescription":
         """Return it with the indexes that are as they were searched, and a line for any other."""
-        views, unread = await read_searched_views(self.config.projects(), self.run.setup)
-        return replace(self, views=views, unread=[*unread, *_list_unknown(self.run)])
+        roots = self.config.projects()
+        views, states, unread = await read_searched_views(roots, self.run.setup)
+        unread += _list_unknown(self.run)
+        return replace(self, views=views, states=states, unread=unread)
 
 
 def _list_unknown(run: Run) -> list[str]:
@@ -456,32 +458,6 @@ def _list_unknown(run: Run) -> list[str]:
     ]
 
 
-def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
-    """Leave out of a run's settings what is not there: judges and measures, odd pairs.
-
-    1.0.0 judged runs again with pairs in their settings that are not of their methods.
-    """
-    measures = cast("Mapping[str, list[str]]", config["measures"])
-    # Before 1.0.0 there were none.
-    further = [m for m in measures.get("further", ()) if find_part("measures", m) is not None]
-    metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
-    judge = cast("Mapping[str, object]", config["judge"])
-    if isinstance(pairs := judge.get("pairwise"), list):
-        methods = {*cast("list[str]", config["methods"])}
-        kept = [pair for pair in cast("list[list[str]]", pairs) if methods.issuperset(pair)]
-        judge = {**judge, "pairwise": kept}
-    # Before 1.0.0 there were none.
-    graded = [name for name in cast("list[str]", judge.get("graded", ())) if is_graded(name)]
-    thresholds = cast("Mapping[str, float]", config.get("thresholds", {}))
-    return {
-        **config,
-        "metrics": metrics,
-        "measures": {**measures, "further": further},
-        "judge": {**judge, "graded": graded},
-        "thresholds": {m: v for m, v in thresholds.items() if m in (*metrics, *graded)},
-    }
-
-
 def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescription:
     """Read the results of a run that is not of suites, in outline; nothing is asked.
 
@@ -490,11 +466,7 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescript
     damaged.
     """
     details, samples = run.details, store.samples(run.run_id)
-    kept, _ = take_out_gone(details.config)
-    values = {**_drop_missing_parts(kept), **({} if root is None else {"root": root})}
-    methods = cast("list[str]", details.config["methods"])
-    with declared_taken():
-        config = parse_config(values, f"the settings of run {run.run_id}", methods)
+    config = read_stored_config(run, root)
     responses = store.outlines(run.run_id, with_texts=True)
     try:
         units = plan_judging(samples, config.methods, responses.values())

@@ -8,16 +8,18 @@ run, an earlier release or a person by SQL, marks what is kept of it as outdated
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from graphrag.eval.records.judged import BUILT_IN
 from graphrag.eval.store.connection import (
     CleanConnection,
     explain_errors,
     open_beside,
 )
+from graphrag.eval.store.records import Run
 from graphrag.text.redaction import redact_data
 
 OUTDATED = ""
@@ -109,6 +111,13 @@ def keep_figures(path: Path, name: str, token: str, figures: Mapping[str, KeptFi
 def can_keep(path: Path) -> bool:
     """Say whether figures may be kept beside the rows of a store."""
     return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
+
+
+def uses_own_code(run: Run) -> bool:
+    """Say whether code of one's own has a part in a run's figures, of which nobody sees changes."""
+    measures = cast("Mapping[str, Sequence[str]]", run.details.config.get("measures") or {})
+    judges = {*(run.setup.metrics or ()), *run.setup.further}
+    return bool(judges - BUILT_IN or measures.get("further"))
 
 
 def _is_watched(db: CleanConnection) -> bool:

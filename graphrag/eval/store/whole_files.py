@@ -32,6 +32,11 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return output_dir / RUNS_FOLDER / run_id
 
 
+def label_file(metric: str) -> str:
+    """Return the name of the file, in a run's folder, that holds people's labels on a metric."""
+    return f"audit_{metric}.json"
+
+
 def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
     """Write files into a folder, which is made when missing, and return their paths.
 

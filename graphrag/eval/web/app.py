@@ -52,15 +52,18 @@ def _waited(path: str, answer: _Answer, as_json: bool = False) -> Route:
 
 
 def make_app(
-    store_path: Path, render_run: Callable[[str], str], patience_s: float = 2
+    store_path: Path,
+    render_run: Callable[[str], str],
+    patience_s: float = 2,
+    state_of: Callable[[str], str] = str,
 ) -> Starlette:
     """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``.
 
     ``render_run``: a run's id -> its page; ``patience_s``: seconds after which a page that is still
-    made says so, and asks for itself again.
+    made says so, and asks for itself again; ``state_of``: see :class:`StorePages`.
     """
     pages = _Pages(store_path, patience_s)
-    store = StorePages(store_path, render_run)
+    store = StorePages(store_path, render_run, state_of)
     place = redact(str(store_path))
 
     def at(path: str, answer: _Answer) -> Route:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from graphrag.eval.dataset.samples import Sample, count_gold
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.run import analysis_of, make_sections
+from graphrag.eval.report.kept_report import KeptReport
+from graphrag.eval.report.run import analysis_of, list_both, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
+from graphrag.eval.report.table import Line
 from graphrag.eval.results.conditions import read_conditions
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import (
@@ -44,7 +47,7 @@ from graphrag.eval.web.questions import (
     trace_answers,
 )
 from graphrag.query.usage import Usage
-from graphrag.text.command_lines import current_command, eval_line_here
+from graphrag.text.command_lines import anywhere, current_command, eval_line_here, find_lines
 from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact_data
@@ -82,6 +85,26 @@ class Report:
             REPORT_FILE: retrieval_pieces(figures.retrieval, results.results, results.read_whole),
             PAGE_FILE: self.page(),
         }
+
+    def shown(self) -> KeptReport:
+        """Return what the terminal shows."""
+        about, command = self.description, current_command()
+        with anywhere():
+            brief, full = list_both(self.results, self.figures, self.notes)
+            answer = answer_run(self.results)
+            show = eval_line_here("show", about.run.run_id)
+        lines = [part.text for part in full if isinstance(part, Line)]
+        folder = str(about.config.output_folder.absolute())
+        return KeptReport(
+            brief,
+            full,
+            answer="" if answer is None else answer.line,
+            unread=list(about.unread),
+            folder=folder if any(folder in line for line in lines) else None,
+            commands=list(dict.fromkeys([show, *chain(*map(find_lines, lines))])),
+            program=command.program,
+            place=command.place,
+        )
 
     def page(self) -> Iterator[str]:
         """Yield the run's page in pieces."""

@@ -10,19 +10,16 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.compare.compare import compare_runs
-from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.monitoring.collector import MetricsCollector
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer
 from graphrag.eval.report.cells import figure, money, points
-from graphrag.eval.report.comparison import answer_comparison
 from graphrag.eval.report.run_tables import FailureKind, means_table, name_cause, tabulate_failures
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
 from graphrag.eval.results.runs import (
-    RunRows,
     StoredRun,
     describe_run,
     keep_lines,
@@ -37,6 +34,7 @@ from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import CLAIMS, Run, now
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
+from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, read_gate
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
 from graphrag.eval.web.two_runs import render_two_runs
@@ -44,8 +42,6 @@ from graphrag.query.usage import sum_usages
 from graphrag.text.phrases import counted, shorten
 
 Kept = TypeVar("Kept")
-_GATED = 20
-"""Of how many runs, the newest, the gate is asked."""
 _KEPT_PAGES = 4
 _SLOWEST = 5
 _PACE = 200
@@ -59,12 +55,18 @@ _LONGEST_TEXT = 200
 class StorePages:
     """Reads what the pages show from the store anew, a finished run's figures once.
 
-    ``render_run``: a run's id -> its page. Each method raises UsageError or StoreError if there is
+    ``render_run``: a run's id -> its page, ``state_of``: -> what changes whenever that page does,
+    beside the run's folder. Each method raises UsageError or StoreError if there is
     no store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
     """
 
-    def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
-        self._place, self._render_run = place, render_run
+    def __init__(
+        self,
+        place: Path,
+        render_run: Callable[[str], str] = lambda _: "",
+        state_of: Callable[[str], str] = str,
+    ) -> None:
+        self._place, self._render_run, self._state_of = place, render_run, state_of
         self._kept: dict[object, Any] = {}
         self._drawn: dict[object, str] = {}
         self._rendering = Lock()
@@ -97,7 +99,8 @@ class StorePages:
     def report(self, run_id: str) -> str:
         """Return the page of a run; raises UsageError if there is nothing to show."""
         with open_store(self._place) as store:
-            key = self._key(_find_run(store, run_id))
+            run = _find_run(store, run_id)
+        key = self._key(run, self._state_of(run_id)) if run.finished_at is not None else None
         return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
     def compare(self, new: str, old: str, place: str) -> str:
@@ -127,6 +130,7 @@ class StorePages:
     def _runs(self) -> list[dict[str, Any]]:
         """Return what the list shows of each run; see :func:`_list_run`."""
         keep_lines(self._place)
+        keep_gates(self._place)
         with open_store(self._place) as store:
             runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
             described = {
@@ -226,25 +230,17 @@ class StorePages:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
         if not self._baseline.is_file():
             return {}
-        pinned, changed = self._pinned_id(), _modified_at(self._baseline)
+        pinned, baseline = self._pinned_id(), digest_baseline(self._baseline)
 
         def gate(run: Run) -> str:
             if run.run_id == pinned:
                 return "baseline"
             if run.status != "finished":
                 return "unfinished"
-            key = self._key(run, "gated", changed)
-            return _keep(self._kept, key, lambda: self._gate(store, run))
+            key = self._key(run, "gated", baseline)
+            return _keep(self._kept, key, lambda: read_gate(store, run, baseline))
 
-        return {run.run_id: gate(run) for run in runs[:_GATED]}
-
-    def _gate(self, store: EvaluationStore, run: Run) -> str:
-        new = RunRows(stored_rows(store, run), stored_metadata(store, run))
-        try:
-            baseline = read_rows(PINNED, self._place)
-            return answer_comparison(compare_runs(new, baseline)).chip
-        except EvalError as error:  # other questions, or no method in common
-            return f"can't be compared: {error}"
+        return {run.run_id: gate(run) for run in runs[:GATED]}
 
 
 def write_dashboard(

@@ -1,0 +1,144 @@
+"""A finished run shown from what is kept of it: nothing is computed, and no row is read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.shown_run import LEFT_ALONE, name_files, print_report, say_not_written
+from graphrag.eval.errors import StoreError
+from graphrag.eval.report.files import is_shown_on_top, show_on_top
+from graphrag.eval.report.kept_report import (
+    KeptReport,
+    explain_change,
+    key_report,
+    list_changed,
+    name_report,
+    read_report,
+)
+from graphrag.eval.runner.stored_config import find_searched, read_stored_config
+from graphrag.eval.store.connection import hold_folder
+from graphrag.eval.store.database import find_run, open_store
+from graphrag.eval.store.kept_figures import uses_own_code
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, run_folder
+from graphrag.text.console import open_console
+from graphrag.text.phrases import join_names
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What is kept of a run, and whether it still holds.
+
+    ``report``: None where it is to be computed anew, ``reason`` says why, "" where none is kept.
+    ``name``, ``key``: by which it is kept then, see :mod:`kept_report`; without a name nothing is
+    kept, without a key the run is unfinished or of suites. ``states``: those of its indexes, see
+    ``find_searched``.
+    """
+
+    runs: Sequence[Run]
+    run: Run
+    output_dir: Path
+    name: str = ""
+    key: str = ""
+    states: Mapping[str, str] = field(default_factory=dict[str, str])
+    report: KeptReport | None = None
+    reason: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run's own files."""
+        return run_folder(self.output_dir, self.run.run_id)
+
+    def missing(self) -> list[str]:
+        """Return the files that are to be written: missing ones, and those that were changed."""
+        if self.report is None:
+            return []
+        if self.report.files:
+            return list(list_changed(self.folder, self.report.files))
+        folders = [self.folder, *([self.output_dir] if self.is_on_top() else [])]
+        has_files = any((folder / SUMMARY_FILE).exists() for folder in folders)
+        return [] if has_files else [SUMMARY_FILE]
+
+    def is_on_top(self) -> bool:
+        """Whether the files beside eval.db are to show the run."""
+        return is_shown_on_top(self.output_dir, self.run, self.runs)
+
+
+async def look_up(place: Place, run_id: str) -> Lookup:
+    """Return what is kept of a run, held against its labels, indexes and the code that computes."""
+    store_path = place.store_path()
+    output_dir = store_path.parent.absolute()
+    with open_store(store_path) as store:
+        runs = store.runs()
+        run = find_run(runs, run_id, store_path)
+        if run.status != "finished" or run.setup.is_of_suites:
+            return Lookup(runs, run, output_dir)
+        config = read_stored_config(run, place.root if place.has_config() else None)
+        _, states = await find_searched(config.projects(), run.setup)
+        name, key = name_report(run, states), key_report(run, output_dir, states)
+        if uses_own_code(run):
+            return Lookup(runs, run, output_dir, key=key)
+        kept = store.kept_figures(name, run.run_id).get(run.run_id)
+    report = read_report(kept, key, output_dir)
+    return Lookup(runs, run, output_dir, name, key, states, report, explain_change(kept, key))
+
+
+def show_kept(looked: Lookup, quiet: bool, full: bool) -> bool:
+    """Show a run from what is kept; False where there is something to compute or to write."""
+    report, run, notes = looked.report, looked.run, open_console(stderr=True, quiet=quiet)
+    what = f"The figures of run {run.run_id}"
+    missing = looked.missing()
+    if report is None or missing:
+        if looked.reason:
+            notes.print(f"{what} are made anew: {looked.reason}.", soft_wrap=True)
+        elif report is not None:
+            which = join_names(missing, most=3)
+            verb = "is" if len(missing) == 1 else "are"
+            line = f"{what} are made anew: {which} {verb} missing, or not as written."
+            notes.print(line, soft_wrap=True)
+        return False
+    for line in (*run.details.warnings, *report.unread):
+        notes.print(f"Warning: {line}", style="yellow", soft_wrap=True)
+    console, top = open_console(quiet=quiet), looked.output_dir if looked.is_on_top() else None
+    print_report(console, report, full, answers=not run.details.skip_judge)
+    said = "" if report.files else LEFT_ALONE
+    if top is not None and report.files:
+        try:
+            said = _put_on_top(looked, report.files)
+        except StoreError as error:
+            notes.print(say_not_written(str(error)), soft_wrap=True)
+            return True
+    name_files(console, looked.folder, top, run.run_id, full)
+    if said:
+        notes.print(said, soft_wrap=True)
+    return True
+
+
+def _put_on_top(looked: Lookup, files: Mapping[str, str]) -> str:
+    """Have the files beside eval.db show the run, if they don't; return what is to be said of it.
+
+    Raises StoreError if they can't be written.
+    """
+    if not list(list_changed(looked.output_dir, files)):
+        return ""
+    lock = hold_folder(looked.output_dir / "eval.db")
+    try:
+        return show_on_top(looked.output_dir, looked.folder, [*files])
+    finally:
+        lock.release()
+
+
+def read_page(looked: Lookup) -> str | None:
+    """Return the page of a run as it is kept, with command lines as the one given now has them.
+
+    None where it is to be made.
+    """
+    report, path = looked.report, looked.folder / PAGE_FILE
+    if report is None or list(list_changed(looked.folder, _only_page(report.files))):
+        return None
+    return report.as_given_here(path.read_text(encoding="utf-8"))
+
+
+def _only_page(files: Mapping[str, str]) -> dict[str, str]:
+    return {PAGE_FILE: files.get(PAGE_FILE, "")}

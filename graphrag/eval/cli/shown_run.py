@@ -1,0 +1,59 @@
+"""What a run's end and ``show`` print of it, computed now or kept."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from graphrag.eval.report.kept_report import KeptReport
+from graphrag.eval.report.table import show
+from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
+from graphrag.text.command_lines import eval_line_here
+from graphrag.text.console import say
+
+LEFT_ALONE = (
+    "These files are left as they are: they hold what was measured on the indexes. "
+    "Copy eval.db alone to an empty folder, and name that with --output, to write those "
+    "that can be made now."
+)
+_NAMED = {"Summary: ": SUMMARY_FILE, "Detailed:": DETAILED_FILE, "Retrieval:": REPORT_FILE}
+
+
+def say_not_written(refusal: str) -> str:
+    """Return the sentence of files that can't be written, and why."""
+    return (
+        f"No file is written: {refusal} Or copy the folder of the results, and name the copy with "
+        "--output."
+    )
+
+
+def print_report(console: Console, report: KeptReport, full: bool, answers: bool = True) -> None:
+    """Print the answer of a run and what it rests on, or all its tables.
+
+    A quiet console prints the answer alone, if there is one: ``answers`` is False of responses that
+    are judged later.
+    """
+    if not console.quiet:
+        show(console, report.parts(full))
+    elif answers and report.answer:
+        say(report.answer)
+
+
+def name_files(
+    console: Console, own: Path, top: Path | None, run_id: str | None, full: bool
+) -> None:
+    """Say where a run's files are, and how every table of it is shown, if it is kept.
+
+    ``own`` is where they stay when a later run replaces them in ``top``, which is None where they
+    are not there.
+    """
+    folder = top or own
+    lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []
+    if full:
+        lines += [f"{what} {folder / name}" for what, name in _NAMED.items()]
+    else:
+        lines.append(f"Files in: {folder}")
+    lines += [] if top is None else [f"Kept in:  {own}"]
+    if run_id is not None and not full:
+        lines.append(f"All tables: {eval_line_here('show', run_id, '--full')}")
+    for line in lines:
+        console.print(line, soft_wrap=True)
