@@ -12,6 +12,7 @@ from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
 
 from graphrag.config.project_settings import ProjectConfig
 from graphrag.query.calls import asked_tier, read_usage
+from graphrag.query.indexing_models import INDEXING, register_indexing
 from graphrag.query.usage import CallAttempt, CallKind, current_phase, hold
 
 if TYPE_CHECKING:
@@ -37,9 +38,13 @@ def watch_replies() -> AbstractContextManager[list[ReleaseReply]]:
 
 
 def count_replies(config: ProjectConfig) -> ProjectConfig | None:
-    """Return settings whose models tell their replies; None if one is of a type that does not."""
+    """Return settings whose models tell their replies, and are asked without what they refuse.
+
+    None if one is of a type that does not tell.
+    """
     register_metrics_processor(_COUNTED, _Processor)
     register_metrics_store(_COUNTED, _Store)
+    register_indexing()
     changes: dict[str, dict[str, ModelConfig]] = {}
     for name, kind in _KINDS.items():
         models = cast("dict[str, ModelConfig]", getattr(config, name))
@@ -48,7 +53,10 @@ def count_replies(config: ProjectConfig) -> ProjectConfig | None:
         for key, model in models.items():
             own = {"type": _COUNTED, "store": _COUNTED, "kind": kind, "tier": asked_tier(model)}
             metrics = (model.metrics or MetricsConfig(writer=None)).model_copy(update=own)
-            changes.setdefault(name, {})[key] = model.model_copy(update={"metrics": metrics})
+            change: dict[str, object] = {"metrics": metrics}
+            if kind == "completion" and model.type == "litellm":
+                change["type"] = INDEXING
+            changes.setdefault(name, {})[key] = model.model_copy(update=change)
     return config.model_copy(update=changes)
 
 

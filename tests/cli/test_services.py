@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat, in_process
 from support.openai_server import Behaviour, Fault, Json, LocalServer, offline_reply
-from support.services import REFUSING, Service
+from support.projects import server_settings
+from support.services import REFUSING, THOUGHT, Service
 
 Refusal = Callable[[Json], Fault | None]
 
@@ -33,6 +35,38 @@ def test_a_run_goes_on_without_what_is_refused_and_says_so_beside_its_verdicts(b
     assert "json_schema" in metadata["refused_parameters"]["tog"]
     shown = flat(in_process("show", "latest", "--root", str(both.root)).output)
     assert "The model of the judge refuses parameters" in shown
+
+
+def test_an_index_is_built_without_what_is_refused(tmp_path, server):
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "a.txt").write_text("Oswin Tarrant built the Swallow in Ashby.")
+    (tmp_path / "settings.yaml").write_text(server_settings(server.base_url))
+    assert in_process("init", "--root", str(tmp_path)).exit_code == 0
+    dataset = tmp_path / "eval" / "questions.csv"
+    dataset.write_text("question,answer\nWho built the Swallow?,Oswin Tarrant\n")
+    refuse = REFUSING["everything at once"].refuse
+    serve(server, Service(refuse, lambda answer: f"<think>{THOUGHT}</think>{answer}"))
+    words = ("--index", "--methods", "tog", "--metrics", "none", "--root", str(tmp_path))
+    done = in_process(*words)
+    assert done.exit_code == 0, done.output
+    reports = pd.read_parquet(tmp_path / "output" / "community_reports.parquet")
+    entities = pd.read_parquet(tmp_path / "output" / "entities.parquet")
+    assert len(reports)
+    assert len(entities)
+    assert "zzthought" not in f"{reports.to_dict()} {entities.to_dict()}"
+
+
+def test_a_build_that_no_service_answers_says_what_to_check(tmp_path, server):
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "a.txt").write_text("Oswin Tarrant built the Swallow in Ashby.")
+    (tmp_path / "settings.yaml").write_text(server_settings(server.base_url))
+    assert in_process("init", "--root", str(tmp_path)).exit_code == 0
+    dataset = tmp_path / "eval" / "questions.csv"
+    dataset.write_text("question,answer\nWho built the Swallow?,Oswin Tarrant\n")
+    serve(server, Service(lambda _: Fault(404, raw="<html><body>Not Found</body></html>")))
+    done = in_process("--index", "--root", str(tmp_path))
+    assert done.exit_code == 1, done.output
+    assert "Check model, api_base and api_key in" in flat(done.output)
 
 
 @pytest.mark.parametrize("who", ["tog", "the judge"])

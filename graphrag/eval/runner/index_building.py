@@ -225,7 +225,11 @@ async def build_index(
             except IndexBuildError as error:
                 if not causes:
                     raise
-                msg = f"{str(error).rstrip('.')}; the last request that failed: {causes[-1]}"
+                msg = (
+                    f"{str(error).rstrip('.')}; the last request that failed: "
+                    f"{causes[-1].rstrip('.')}. Check model, api_base and api_key in "
+                    f"{find_settings(root)}, then begin again; replies that came are kept"
+                )
                 raise IndexBuildError(msg) from error
         if causes:
             warn(
