@@ -111,6 +111,31 @@ def test_text_units_of_graphrag_2_are_read_too():
     assert (passage.text, passage.document, passage.title) == (BUILT, "clock.txt", "")
 
 
+def test_links_are_of_relationships_in_different_texts_that_share_what_few_texts_name():
+    n = 60
+    units = [f"u{number}" for number in range(n)]
+    names = {"id": units, "text": [f"Text {u}." for u in units]}
+    given = pd.DataFrame({**names, "document_id": [f"d{number // 6}" for number in range(n)]})
+    rows = [("HUB", f"A{at}", "holds", [units[at]]) for at in range(n)]  # in every text
+    rows += [(f"A{at}", f"B{at % 20}", "knows", [units[at]]) for at in range(n)]
+    rows += [("LOOP", "LOOP", "is itself", ["u1"]), ("LOOP", "LOOP", "again", ["u1", "u2"])]
+    rows += [("ONCE", "ALONE", "one edge, two texts", ["u3", "u4"])]
+    rows += [("C", "D", "twice", ["u5"]), ("C", "D", "twice", ["u6", "gone"]), ("C", "E", "", [])]
+    edges = pd.DataFrame(rows, columns=["source", "target", "description", "text_unit_ids"])
+    tables = IndexTables(text_units=given, relationships=edges)
+
+    links = [*Materials(tables).of("link")]
+    assert links == [*Materials(tables).of("link")]
+    joined = [link.about.split(" joins them. ")[0] for link in links]
+    assert sorted(joined) == sorted([*(f"B{number}" for number in range(20)), "LOOP", "C", "D"])
+    for link in links:
+        said = link.about.split(" joins them. ")[1].split("; ")
+        assert len(set(link.passages)) == len(said)
+        assert len(said) in ((2, 3) if link.form == "set" else (2,))
+    assert {link.form for link in links} == {"bridge", "comparison", "set"}
+    assert len({link.passages[0].document for link in links[:8]}) == 8
+
+
 def test_a_text_is_called_by_its_documents_heading_where_its_title_names_a_file():
     texts = [f"The clock of Ashcombe\n\n{BUILT}.", OWNS]
     units = pd.DataFrame({"id": ["u1", "u2"], "text": texts, "document_id": ["a", "a"]})
@@ -274,7 +299,7 @@ async def test_a_draft_that_is_interrupted_leaves_nothing_unawaited():
     ("kind", "reply", "row"),
     [
         ("fact", FACT, {"answer": "Idris Vane", "hops": 1, "answerable": True}),
-        ("link", LINK, {"evidence": LINK["quotes"], "hops": 2, "documents": ["a", "b"]}),
+        ("link", LINK, {"evidence": LINK["quotes"], "hops": 2, "documents": ["b", "a"]}),
         ("global", GLOBAL, {"kind": "global", "hops": 1}),
         ("unanswerable", MISSING, {"answerable": False, "evidence": []}),
     ],

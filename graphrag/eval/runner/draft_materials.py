@@ -2,15 +2,20 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.eval.stats.intervals import grouped
 from graphrag.query.index_tables import IndexTables, rows_of
-from graphrag.text.ranking import WordIndex
+from graphrag.text.ranking import best_of
+
+if TYPE_CHECKING:
+    from graphrag.eval.runner.draft_paths import GraphPaths
+    from graphrag.query.index_texts import IndexTexts
 
 T = TypeVar("T")
 _LEAST_WORDS = 30
@@ -30,13 +35,6 @@ class Material:
     about: str = ""
     form: str = ""
     asker: Asker = ANYBODY
-
-
-class _Edge(NamedTuple):
-    source: str
-    target: str
-    text: str
-    units: list[str]
 
 
 class Materials:
@@ -60,7 +58,6 @@ class Materials:
             for name, text, d in units
             for t in [titles.get(d) or ""]
         }
-        self._words: WordIndex | None = None
 
     def _rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         return rows_of(self._tables.columns(table, columns), *columns)
@@ -70,10 +67,25 @@ class Materials:
         return next((passage for passage in self._passages.values() if quote in passage.text), None)
 
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
-        """Return the text units that BM25 ranks highest for a question."""
-        passages = list(self._passages.values())
-        self._words = self._words or WordIndex.of([passage.text for passage in passages])
-        return tuple(passages[place] for place, _ in self._words.best(question, k))
+        """Return the text units that BM25 ranks highest for a question.
+
+        The first call counts the words of all texts, unless they are kept beside the index.
+        """
+        ids, scores = self._texts.table.column("id"), self._texts.passages(None).scores(question)
+        names = (ids[row].as_py() for row, _ in best_of(scores, k))
+        return tuple(self._passages[name] for name in names if name in self._passages)
+
+    @cached_property
+    def _texts(self) -> "IndexTexts":
+        from graphrag.query.index_texts import open_texts
+
+        source = self._tables.paths.get("text_units")
+        return open_texts(self._tables.table("text_units") if source is None else source)
+
+    @cached_property
+    def _long(self) -> list[Passage]:
+        passages = [*self._passages.values()]
+        return [p for p in passages if len(p.text.split()) >= _LEAST_WORDS] or passages
 
     def of(self, kind: str) -> Iterator[Material]:
         """Go through the materials of a kind of question, each once."""
@@ -82,40 +94,47 @@ class Materials:
             return self._links(rng)
         if kind == "global":
             return self._communities(rng)
-        long = [p for p in self._passages.values() if len(p.text.split()) >= _LEAST_WORDS]
-        by_document = grouped((p.document, p) for p in long or self._passages.values())
+        by_document = grouped((p.document, p) for p in self._long)
         spread = _spread([_shuffled(group, rng) for group in by_document.values()], rng)
         return (Material(kind, (passage,)) for passage in spread)
 
     def _links(self, rng: random.Random) -> Iterator[Material]:
-        """Give two relationships that share an entity, and stand in different text units."""
-        columns = ("source", "target", "description", "text_unit_ids")
-        edges = [
-            _Edge(a, b, text, [unit for unit in units if unit in self._passages])
-            for a, b, text, units in self._rows("relationships", *columns)
-        ]
-        ends = defaultdict[str, list[int]](list)
-        units_of = defaultdict[str, set[str]](set)
-        for place, edge in enumerate(edges):
-            for entity in (edge.source, edge.target):
-                ends[entity].append(place)
-                units_of[entity].update(edge.units)
+        """Give relationships that share an entity, and stand in different text units.
+
+        An entity joins them once. What is not asked for is not looked at.
+        """
+        paths = self._paths
+        passages = [*self._passages.values()]
+        documents = grouped((passages[unit].document, unit) for unit in paths.units)
+        joined = set[int]()
+
+        def begin_in(unit: int) -> Iterator[Material]:
+            for edge, bridge in _shuffled(paths.ends_in(unit), rng):
+                if bridge in joined or not paths.joins(bridge):
+                    continue
+                form = _LINK_FORMS[len(joined) % len(_LINK_FORMS)]
+                path = {unit: edge}
+                for other in _shuffled(paths.edges_of(bridge), rng):
+                    new = next((u for u in paths.units_of(other) if u not in path), None)
+                    is_short = len(path) < (3 if form == "set" else 2)
+                    if other != edge and new is not None and is_short:
+                        path[new] = other
+                if len(path) > 1:
+                    joined.add(bridge)
+                    about = f"{paths.names[bridge]} joins them. {paths.describe(path.values())}"
+                    yield Material("link", tuple(passages[u] for u in path), about, form)
+
+        def of_document(units: Sequence[int]) -> Iterator[Material]:
+            yield from _in_turn(map(begin_in, _shuffled(units, rng)))
+
+        return _spread([of_document(units) for units in documents.values()], rng)
+
+    @cached_property
+    def _paths(self) -> "GraphPaths":
+        from graphrag.eval.runner.draft_paths import GraphPaths
+
         most = max(2.0, _HUB * len(self._passages))
-        bridges = [e for e, places in ends.items() if len(places) > 1 and len(units_of[e]) <= most]
-        links: list[Material] = []
-        for number, bridge in enumerate(_shuffled(bridges, rng)):
-            form = _LINK_FORMS[number % len(_LINK_FORMS)]
-            path: dict[str, _Edge] = {}  # text unit -> the edge that it is taken for
-            for edge in (edges[place] for place in _shuffled(ends[bridge], rng)):
-                new = next((unit for unit in edge.units if unit not in path), None)
-                if new is not None and len(path) < (3 if form == "set" else 2):
-                    path[new] = edge
-            if len(path) > 1:
-                relations = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in path.values())
-                passages = tuple(self._passages[unit] for unit in path)
-                links.append(Material("link", passages, f"{bridge} joins them. {relations}", form))
-        by_document = grouped((link.passages[0].document, link) for link in links)
-        return _spread(list(by_document.values()), rng)
+        return GraphPaths(self._tables, [*self._passages], most)
 
     def _communities(self, rng: random.Random) -> Iterator[Material]:
         summaries: dict[str, str] = dict(self._rows("community_reports", "community", "summary"))
@@ -136,8 +155,18 @@ def _shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
     return rng.sample(items, len(items))
 
 
-def _spread(groups: Sequence[Sequence[T]], rng: random.Random) -> Iterator[T]:
-    """Take one of each group in turn."""
-    missing = object()
-    turns = zip_longest(*_shuffled(groups, rng), fillvalue=missing)
-    return (cast("T", item) for item in chain.from_iterable(turns) if item is not missing)
+def _spread(groups: Sequence[Iterable[T]], rng: random.Random) -> Iterator[T]:
+    """Take one of each group in turn, the groups in any order."""
+    return _in_turn(map(iter, _shuffled(groups, rng)))
+
+
+def _in_turn(groups: Iterable[Iterator[T]]) -> Iterator[T]:
+    """Take one of each group in turn, and ask none for more than is taken."""
+    waiting = [*groups]
+    while waiting:
+        left: list[Iterator[T]] = []
+        for group in waiting:
+            for item in islice(group, 1):
+                left.append(group)
+                yield item
+        waiting = left
