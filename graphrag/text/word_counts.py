@@ -137,22 +137,27 @@ def _split_runs(text: str) -> list[bytes]:
 
 
 def _arrange(
-    words: Sequence[str],
-    keys: Sequence[Pointers],
-    counts: Sequence[Ints],
-    lengths: Pointers,
+    words: Sequence[str], keys: list[Pointers], counts: list[Ints], lengths: Pointers
 ) -> WordCounts:
-    """Sort words, and what was counted: a key is a word's number times 2^32 plus its text."""
+    """Sort words, and what was counted: a key is a word's number times 2^32 plus its text.
+
+    The lists of keys and counts are emptied.
+    """
     encoded = [word.encode(*_ENCODING) for word in words]
     order = sorted(range(len(words)), key=encoded.__getitem__)
-    rank = np.empty(len(words), np.int64)
-    rank[order] = np.arange(len(words))
+    rank = np.empty(len(words), np.int32)
+    rank[order] = np.arange(len(words), dtype=np.int32)
+    # Of a large index these take hundreds of megabytes each, so none is kept longer than needed.
     every = np.concatenate([np.empty(0, np.int64), *keys])
-    frequency = np.concatenate([np.empty(0, np.int32), *counts])
+    keys.clear()
     of_word, texts = rank[every >> 32], (every & 0xFFFFFFFF).astype(np.int32)
+    del every
+    frequency = np.concatenate([np.empty(0, np.int32), *counts])
+    counts.clear()
     # Of each word the texts ascend as they are.
     sorting = np.argsort(of_word, kind="stable")
     texts, frequency = texts[sorting], frequency[sorting]
+    del sorting
     n_containing = np.bincount(of_word, minlength=len(words))
     ascending = [words[number] for number in order]
     trunks, form_ptr, forms = _sort_trunks(ascending)

@@ -1,9 +1,11 @@
 """Texts made comparable: terms, names, cuts and word statistics, in any script."""
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag.query.structured_search.tog_search import build_in_memory
 from graphrag.query.structured_search.tog_search.asking import csv_line
 from graphrag.text.phrases import shorten
 from graphrag.text.ranking import WordIndex
@@ -72,3 +74,19 @@ def test_word_statistics_of_next_to_nothing(texts):
 def test_a_row_is_shown_the_same_on_every_python():
     """Bars and quotes are quoted, line breaks are not, whatever the csv module does."""
     assert csv_line([1, "a|b", 'say "x"', "two\nlines"]) == '1|"a|b"|"say ""x"""|two\nlines'
+
+
+def test_names_are_found_in_a_long_text_as_in_a_short_one():
+    """Words that come again are hashed once; where a word begins counts for the first of a name."""
+    names = ["RIVER KEY", "버들 마을", "MOLE", "OLD MOLE"]
+    people = pd.DataFrame({"id": names, "title": names})
+    none = pd.DataFrame({"source": [], "target": []})
+    short = pd.DataFrame({"id": ["a"], "text": ["The old mole kept a river key at 버들 마을에서."]})
+    long = short.assign(
+        text="No word of it. " * 2_000 + short["text"] + " Not here, 새버들." * 2_000
+    )
+    found = [
+        build_in_memory(people, none, units).graph.arrays.unit_names.tolist()
+        for units in (short, long)
+    ]
+    assert found == [[0, 1, 3]] * 2

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+from pandas import factorize
 from pandas.util import hash_array
 
 from graphrag.text.inflection import bare_names, can_be_inflected, trunk
@@ -26,7 +27,10 @@ _TAG = re.compile(r"[{<|]|\W+$")  # of a page, a template, a table; a line
 Ints = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
 
-_hash_array = cast("Callable[[npt.NDArray[np.object_]], Hashes]", hash_array)
+_hash_array = cast("Callable[..., Hashes]", hash_array)
+_factorize = cast("Callable[..., tuple[Ints, npt.NDArray[np.object_]]]", factorize)
+# Words from which on it pays to look for those that come again.
+_FEW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class NameIndex:
         """
         split = [key.split() for key in word_keys(texts)]
         text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(words) for words in split])
-        begins, sizes, names = self.matches(_hash_words(split), _hash_further(split), text_of)
+        begins, sizes, names = self.matches(*_hash_words(split), text_of)
         if n_names is not None:
             in_range = names < n_names
             begins, sizes, names = begins[in_range], sizes[in_range], names[in_range]
@@ -111,7 +115,7 @@ class NameIndex:
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
     """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
     split = [key.split() for key in keys]
-    return _join_words(_hash_words(split), _hash_further(split), split)
+    return _join_words(*_hash_words(split), split)
 
 
 def _join_words(words: Hashes, further: Hashes, split: Sequence[list[str]]) -> tuple[Hashes, Ints]:
@@ -124,15 +128,22 @@ def _join_words(words: Hashes, further: Hashes, split: Sequence[list[str]]) -> t
     return value, n_words
 
 
-def _hash_words(split: Iterable[list[str]]) -> Hashes:
-    # Not Python's own hash, which differs from one process to the next.
+def _hash_words(split: Iterable[list[str]]) -> tuple[Hashes, Hashes]:
+    """Hash words as the first of a name, and as one of its others, where "^" does not count."""
     words = np.array([word for name in split for word in name], dtype=object)
-    return _hash_array(words)
+    codes, distinct = np.arange(len(words)), words
+    if len(words) > _FEW:
+        codes, distinct = _factorize(words)
+    hashes = further = _hash_texts(distinct)
+    if any(word.startswith("^") for word in distinct):
+        bare = np.array([word.lstrip("^") for word in distinct], dtype=object)
+        further = _hash_texts(bare)
+    return hashes[codes], further[codes]
 
 
-def _hash_further(split: Sequence[list[str]]) -> Hashes:
-    """Hash words as those of a name but its first: where a word begins does not count there."""
-    return _hash_words([[word.lstrip("^") for word in name] for name in split])
+def _hash_texts(texts: npt.NDArray[np.object_]) -> Hashes:
+    # Not Python's own hash, which differs from one process to the next.
+    return _hash_array(texts, categorize=False)
 
 
 def _join(before: Hashes, words: Hashes) -> Hashes:
@@ -166,7 +177,7 @@ class TrunkIndex:
                 for of_words in product(*ends[begin : begin + min(size, 2)]):
                     spans.append((begin, size))
                     keys.append(_trunk_key(size, of_words))
-        hashes = _hash_words([keys])
+        hashes = _hash_texts(np.array(keys, dtype=object))
         first = np.searchsorted(self.hashes, hashes, side="left")
         last = np.searchsorted(self.hashes, hashes, side="right")
         for (begin, size), start, end in zip(spans, first.tolist(), last.tolist(), strict=True):
@@ -205,12 +216,12 @@ class Names:
     def add(self, keys: list[str]) -> None:
         """Take further names, in single words."""
         split = [key.split() for key in keys]
-        words, further = _hash_words(split), _hash_further(split)
+        words, further = _hash_words(split)
         hashes, n_words = _join_words(words, further, split)
         chars = np.fromiter(map(len, keys), np.int64, len(keys))
         keyed = [(n, key) for n, name in enumerate(split, self.n) for key in _trunk_keys(name)]
         self._trunk_names.append(np.array([n for n, _ in keyed], np.int32))
-        self._trunks.append(_hash_words([[key for _, key in keyed]]))
+        self._trunks.append(_hash_texts(np.array([key for _, key in keyed], dtype=object)))
         self._hashes.append(hashes)
         self._n_words.append(n_words)
         self._words.append(words)
