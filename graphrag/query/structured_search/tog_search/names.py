@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from pandas import factorize
+from pandas import factorize  # pyright: ignore[reportUnknownVariableType]
 from pandas.util import hash_array
 
 from graphrag.text.inflection import bare_names, can_be_inflected, trunk
