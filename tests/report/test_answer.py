@@ -465,6 +465,11 @@ def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them(
     assert answer.next.startswith("give all methods one budget: equal_terms")
     assert results.metadata["context_budgets"] == budgets
     assert results.analysis is not None
+    # Those of variants of one search differ on purpose.
+    variants = Terms(budgets=budgets, search_methods={"tog": "bm25", "ppr": "ppr", "bm25": "bm25"})
+    answer = answer_of(results.on_terms(variants))
+    assert answer.line.startswith(f"WINNER: {told}Use tog.")
+    assert "one budget" not in answer.next
     assert {of.is_pareto for of in results.analysis.efficiency.values()} == {None}
     # Of methods that tie and need the same, tokens decide only where budgets are equal.
     tie = evaluate(dict.fromkeys(("tog", "ppr"), range(90)))

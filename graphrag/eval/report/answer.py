@@ -285,7 +285,7 @@ class _Basis:
         """Return what is to be mended before anything else, and its command."""
         if lacks_pairs or self._list_missing():
             return self._tell_missing_step()
-        if self._prices.budgets:
+        if self._prices.budgets and not self._results.terms.differ_by_variants:
             return "give all methods one budget: equal_terms in eval_config.yaml", ""
         return _see_why(self._results, self._dead[0]) if self._dead else None
 

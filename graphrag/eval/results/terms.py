@@ -55,6 +55,14 @@ class Terms:
         """Return what a method needs of an index; None where that is not known."""
         return need_of(self.search_methods.get(method, method))
 
+    @property
+    def differ_by_variants(self) -> bool:
+        """Whether variants of one search have budgets of their own, which is meant so."""
+        by_search: dict[str, list[Mapping[str, int]]] = {}
+        for method, budget in self.budgets.items():
+            by_search.setdefault(self.search_methods.get(method, method), []).append(budget)
+        return any(budgets.count(budgets[0]) < len(budgets) for budgets in by_search.values())
+
     def are_equal(self, a: str, b: str) -> bool:
         """Say whether what two methods take may be compared: no budgets of theirs differ."""
         ours, theirs = self.budgets.get(a), self.budgets.get(b)
