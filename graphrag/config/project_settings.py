@@ -25,6 +25,7 @@ from graphrag.config.older_settings import OlderSettings, double_lone_dollars, r
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.config.table_files import resolve_place
 from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
+from graphrag.text.phrases import join_names
 from graphrag.text.redaction import know_settings, know_variables, redact
 
 if TYPE_CHECKING:
@@ -107,19 +108,22 @@ def _find_model(section: str, models: Mapping[str, "ModelConfig"], name: str) ->
     raise SettingsError(f"{section} holds no {name}, which other settings name: {holds}.")
 
 
-def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:
+def read_settings(
+    root: Path | str, data_dir: Path | str | None = None, assume_set: bool = False
+) -> ProjectConfig:
     """Read a project's settings without changing the working directory or the environment.
 
     Relative paths, prompt files included, are taken from the settings file's folder. Whether a
     prompt file is there is asked when it is needed. Variables come from the environment and from
     that project's own ``.env``, the environment first. ``data_dir`` is the folder of the tables, in
-    place of ``output_storage.base_dir``. Raises SettingsError if the file is missing, unreadable or
-    not valid.
+    place of ``output_storage.base_dir``. ``assume_set``: a variable without a value is no error,
+    for looking at an index without asking a model. Raises SettingsError if the file is missing,
+    unreadable or not valid, UnsetVariableError for variables without a value.
 
     Settings of graphrag 0.3 to 2 are read as those of graphrag 3, see :func:`older_note`.
     """
     path = find_settings(root)
-    values, _ = _parse(path)
+    values, _ = _parse(path, assume_set)
     if data_dir is not None:
         storage = cast("dict[str, object]", values.setdefault("output_storage", {}))
         storage["base_dir"] = str(Path(data_dir).resolve())
@@ -148,13 +152,13 @@ def is_of_windows(root: Path | str) -> bool:
 
 def older_note(root: Path | str) -> str | None:
     """Return the line about settings of graphrag 0.3 to 2; None if they are of graphrag 3."""
-    older = _parse(find_settings(root))[1]
+    older = _parse(find_settings(root), assume_set=True)[1]
     return None if older is None else older.note
 
 
 def older_version(root: Path | str) -> int | None:
     """Return the version of graphrag that settings are of, 1 or 2; None if they are of 3."""
-    older = _parse(find_settings(root))[1]
+    older = _parse(find_settings(root), assume_set=True)[1]
     return None if older is None else older.version
 
 
@@ -184,18 +188,41 @@ def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _parse(path: Path) -> tuple[dict[str, object], OlderSettings | None]:
-    """Return the settings in the form of graphrag 3, and what they were if in an older one."""
+class UnsetVariableError(SettingsError):
+    """Settings name variables that have no value."""
+
+
+class _AllSet(dict[str, str]):
+    """Variables of which each has a value."""
+
+    def __missing__(self, name: str) -> str:
+        return _UNSET
+
+
+_UNSET = "<unset>"
+
+
+def _parse(path: Path, assume_set: bool = False) -> tuple[dict[str, object], OlderSettings | None]:
+    """Return the settings in the form of graphrag 3, and what they were if in an older one.
+
+    ``assume_set``: A variable without a value stands for "<unset>".
+    """
     variables = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
     know_variables(variables)
     variables = {"timestamp": "${timestamp}", **variables, **os.environ}
     try:
         text = double_lone_dollars(path.read_text(encoding="utf-8"))
-        values = read_yaml(Template(text).substitute(variables))
-    except KeyError as error:
-        name = error.args[0]
-        msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."
-        raise SettingsError(msg) from error
+        template = Template(text)
+        unset = [name for name in template.get_identifiers() if name not in variables]
+        if unset and not assume_set:
+            names = join_names([f"${{{name}}}" for name in unset])
+            lines = join_names([f"{name}=..." for name in unset])
+            verb = "is" if len(unset) == 1 else "are"
+            msg = f"{path}: {names} {verb} not set; put {lines} into {path.parent / '.env'}."
+            raise UnsetVariableError(msg)
+        values = read_yaml(template.substitute(_AllSet(variables)))
+    except SettingsError:
+        raise
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path} can't be read: it is not UTF-8; save it so.") from error
     except ValueError as error:

@@ -248,6 +248,17 @@ def test_vectors_in_the_table_of_the_entities_serve_local_search(is_writable, co
     assert "local" not in results_of(root)["metadata"].get("conditions", {})
 
 
+def test_init_lists_what_an_index_serves_before_a_key_is_set(copied, monkeypatch):
+    root = copied("2")
+    (root / ".env").unlink()
+    monkeypatch.delenv("GRAPHRAG_API_KEY", raising=False)
+    shutil.rmtree(root / "output" / "lancedb")
+    told = flat(graphrag("eval", "init", "--root", root))
+    assert "${GRAPHRAG_API_KEY} is not set; put GRAPHRAG_API_KEY=... into" in told
+    assert methods_of(root) == ["tog", "ppr", "bm25"]
+    assert "local and basic are left out" in told
+
+
 def test_init_says_what_an_index_without_text_units_lacks(copied):
     root = copied("2")
     (root / "output" / "text_units.parquet").unlink()

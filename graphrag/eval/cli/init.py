@@ -213,18 +213,24 @@ def _part_of(total: float, longest: float) -> int:
 
 def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     """Return the methods that can search a project, the budget that suits it, and notes."""
-    from graphrag.config.project_settings import older_note
+    from graphrag.config.project_settings import UnsetVariableError, older_note
     from graphrag.eval.metrics.index_view import IndexView
     from graphrag.eval.runner.indexes import read_model_settings
     from graphrag.query.index_header import find_lacks
 
-    key = root.resolve().name
+    key, notes = root.resolve().name, list[str]()
     try:
-        header = read_model_settings({key: root})[key]
+        try:
+            header = read_model_settings({key: root})[key]
+        except ConfigError as error:
+            if not isinstance(error.__cause__, UnsetVariableError):
+                raise
+            notes.append(f"Warning: {error}")
+            header = read_model_settings({key: root}, assume_set=True)[key]
     except ConfigError as error:
-        return [*_METHODS], _MOST_TOKENS, [f"Warning: {error}"]
-    note = older_note(root)
-    notes = [f"Note: {note}."] if note else []
+        return [*_METHODS], _MOST_TOKENS, [*notes, f"Warning: {error}"]
+    if note := older_note(root):
+        notes.append(f"Note: {note}.")
     output, kind = Path(header.config.output_storage.base_dir or ""), header.config.table_provider
     if not _is_built(root) and not _has_tables(output, kind.type):
         return [*_METHODS], _choose_budget(header.config, ()), notes

@@ -54,12 +54,17 @@ async def read_headers(
     return headers
 
 
-def read_model_settings(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
-    """Read only the settings of every project; ConfigError if they can't be used."""
+def read_model_settings(
+    roots: Mapping[str, Path], assume_set: bool = False
+) -> dict[str, IndexHeader]:
+    """Read only the settings of every project; ConfigError if they can't be used.
+
+    ``assume_set``: see :func:`read_settings`.
+    """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
         with _name_index_in_errors(key):
-            headers[key] = IndexHeader(read_settings(root))
+            headers[key] = IndexHeader(read_settings(root, assume_set=assume_set))
     return headers
 
 
