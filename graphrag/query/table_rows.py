@@ -49,10 +49,11 @@ class TableRows:
 
     def entries(self, column: str) -> tuple[Ints, Texts]:
         """Return the row of each entry of a column of lists, and the entries as texts."""
-        lists = self.table.column(column).combine_chunks()
+        lists = self.table.column(column)
         counts = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
+        entries = [chunk.flatten() for chunk in lists.chunks]
         rows = np.repeat(np.arange(self.n), counts)
-        return rows, as_texts(arrow.chunked_array([lists.flatten()]))
+        return rows, as_texts(arrow.chunked_array(entries, lists.type.value_type))
 
 
 def as_texts(column: Any) -> Texts:

@@ -2,9 +2,9 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,6 @@ from graphrag.text.ranking import best_of
 
 if TYPE_CHECKING:
     from graphrag.eval.runner.draft_paths import GraphPaths
-    from graphrag.query.index_texts import IndexTexts
 
 T = TypeVar("T")
 _LEAST_WORDS = 30
@@ -23,6 +22,7 @@ _LEAST_WORDS = 30
 _HUB = 0.1
 """An entity named in more than this share of the text units joins nothing in particular."""
 _IN_COMMUNITY = 4
+_N_KEPT = 4096
 _LINK_FORMS = ("bridge", "comparison", "set")
 
 
@@ -45,47 +45,58 @@ class Materials:
 
     def __init__(self, tables: IndexTables) -> None:
         # It comes with the searches, which take a second to load.
-        from graphrag.query.structured_search.tog_search.names import title_of
+        from graphrag.query.index_texts import open_texts
 
         self._tables = tables
-        titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
-        units = self._rows("text_units", "id", "text", "document_id")
-        first: dict[str, str] = {}  # document -> its beginning
-        self._passages = {
-            name: Passage(
-                text, t or str(d), title_of(t, first.setdefault(d if d in titles else name, text))
-            )
-            for name, text, d in units
-            for t in [titles.get(d) or ""]
-        }
+        source = tables.paths.get("text_units")
+        if source is None and tables.has("text_units"):
+            self._texts = open_texts(tables.table("text_units"))
+        else:
+            self._texts = open_texts(source)
+        self._titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
+        self._documents: list[str] = self._texts.table.column("document_id").to_pylist()
+        self._first: dict[str, int] = {}  # document -> its first text unit
+        for unit, document in enumerate(self._documents):
+            self._first.setdefault(document, unit)
+        self._passage: Callable[[int], Passage] = lru_cache(_N_KEPT)(self._read)
 
     def _rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         return rows_of(self._tables.columns(table, columns), *columns)
 
+    def _read(self, unit: int) -> Passage:
+        from graphrag.query.structured_search.tog_search.names import title_of
+
+        texts, document = self._texts.table.column("text"), self._documents[unit]
+        title = self._titles.get(document) or ""
+        first = self._first[document] if document in self._titles else unit
+        heading = title_of(title, texts[first].as_py())
+        return Passage(texts[unit].as_py(), title or document, heading)
+
+    def _document(self, unit: int) -> str:
+        document = self._documents[unit]
+        return self._titles.get(document) or document
+
     def find(self, quote: str) -> Passage | None:
         """Return the first text unit that holds a quote letter by letter, None without one."""
-        return next((passage for passage in self._passages.values() if quote in passage.text), None)
+        batches = self._texts.batches()
+        texts = (text for batch in batches for text in batch.column("text").to_pylist())
+        unit = next((unit for unit, text in enumerate(texts) if quote in text), None)
+        return None if unit is None else self._passage(unit)
 
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
         """Return the text units that BM25 ranks highest for a question.
 
         The first call counts the words of all texts, unless they are kept beside the index.
         """
-        ids, scores = self._texts.table.column("id"), self._texts.passages(None).scores(question)
-        names = (ids[row].as_py() for row, _ in best_of(scores, k))
-        return tuple(self._passages[name] for name in names if name in self._passages)
+        scores = self._texts.passages(None).scores(question)
+        return tuple(self._passage(unit) for unit, _ in best_of(scores, k))
 
     @cached_property
-    def _texts(self) -> "IndexTexts":
-        from graphrag.query.index_texts import open_texts
-
-        source = self._tables.paths.get("text_units")
-        return open_texts(self._tables.table("text_units") if source is None else source)
-
-    @cached_property
-    def _long(self) -> list[Passage]:
-        passages = [*self._passages.values()]
-        return [p for p in passages if len(p.text.split()) >= _LEAST_WORDS] or passages
+    def _long(self) -> list[int]:
+        batches = self._texts.batches()
+        texts = (text for batch in batches for text in batch.column("text").to_pylist())
+        units = [unit for unit, text in enumerate(texts) if len(text.split()) >= _LEAST_WORDS]
+        return units or [*range(len(self._documents))]
 
     def of(self, kind: str) -> Iterator[Material]:
         """Go through the materials of a kind of question, each once."""
@@ -94,9 +105,9 @@ class Materials:
             return self._links(rng)
         if kind == "global":
             return self._communities(rng)
-        by_document = grouped((p.document, p) for p in self._long)
+        by_document = grouped((self._document(unit), unit) for unit in self._long)
         spread = _spread([_shuffled(group, rng) for group in by_document.values()], rng)
-        return (Material(kind, (passage,)) for passage in spread)
+        return (Material(kind, (self._passage(unit),)) for unit in spread)
 
     def _links(self, rng: random.Random) -> Iterator[Material]:
         """Give relationships that share an entity, and stand in different text units.
@@ -104,8 +115,7 @@ class Materials:
         An entity joins them once. What is not asked for is not looked at.
         """
         paths = self._paths
-        passages = [*self._passages.values()]
-        documents = grouped((passages[unit].document, unit) for unit in paths.units)
+        documents = grouped((self._document(unit), unit) for unit in paths.units)
         joined = set[int]()
 
         def begin_in(unit: int) -> Iterator[Material]:
@@ -122,7 +132,7 @@ class Materials:
                 if len(path) > 1:
                     joined.add(bridge)
                     about = f"{paths.names[bridge]} joins them. {paths.describe(path.values())}"
-                    yield Material("link", tuple(passages[u] for u in path), about, form)
+                    yield Material("link", tuple(map(self._passage, path)), about, form)
 
         def of_document(units: Sequence[int]) -> Iterator[Material]:
             yield from _in_turn(map(begin_in, _shuffled(units, rng)))
@@ -133,19 +143,20 @@ class Materials:
     def _paths(self) -> "GraphPaths":
         from graphrag.eval.runner.draft_paths import GraphPaths
 
-        most = max(2.0, _HUB * len(self._passages))
-        return GraphPaths(self._tables, [*self._passages], most)
+        most = max(2.0, _HUB * len(self._documents))
+        return GraphPaths(self._tables, self._texts.table.column("id").to_pylist(), most)
 
     def _communities(self, rng: random.Random) -> Iterator[Material]:
         summaries: dict[str, str] = dict(self._rows("community_reports", "community", "summary"))
         by_level = defaultdict[str, list[Material]](list)
         columns = ("community", "level", "title", "text_unit_ids")
         for key, level, title, units in self._rows("communities", *columns):
-            members = [self._passages[unit] for unit in units if unit in self._passages]
+            members = [self._texts.rows[unit] for unit in units if unit in self._texts.rows]
             if len(members) < 2:
                 continue
-            by_document = grouped((p.document, p) for p in _shuffled(members, rng))
-            passages = tuple(_spread(list(by_document.values()), rng))[:_IN_COMMUNITY]
+            by_document = grouped((self._document(u), u) for u in _shuffled(members, rng))
+            chosen = [*_spread(list(by_document.values()), rng)][:_IN_COMMUNITY]
+            passages = tuple(map(self._passage, chosen))
             about = summaries.get(key, str(title))
             by_level[level].append(Material("global", passages, about))
         return _spread([_shuffled(group, rng) for group in by_level.values()], rng)
