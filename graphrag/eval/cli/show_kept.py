@@ -12,6 +12,7 @@ from graphrag.eval.report.kept_report import (
     KeptReport,
     explain_change,
     key_report,
+    list_apart,
     list_changed,
     name_report,
     read_report,
@@ -120,7 +121,7 @@ def _put_on_top(looked: Lookup, files: Mapping[str, str]) -> str:
 
     Raises StoreError if they can't be written.
     """
-    if not list(list_changed(looked.output_dir, files)):
+    if not list(list_apart(looked.output_dir, looked.folder, files)):
         return ""
     lock = hold_folder(looked.output_dir / "eval.db")
     try:

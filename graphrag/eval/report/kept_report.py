@@ -190,6 +190,17 @@ def list_changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
             yield name
 
 
+def list_apart(folder: Path, own: Path, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of files in a folder that are none of a run's own, nor like them."""
+    for name, digest in files.items():
+        try:
+            is_one = (folder / name).samefile(own / name)
+        except OSError:
+            is_one = False
+        if not is_one and _digest(folder / name) != digest:
+            yield name
+
+
 def _digest(path: Path) -> str:
     try:
         with path.open("rb") as file:
