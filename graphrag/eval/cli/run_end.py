@@ -167,7 +167,7 @@ class Supervisor:
         if keeping is None:
             return
         folder = run_folder(about.config.output_folder, about.run.run_id)
-        with self.working("Keeping the figures"):
+        with working(self.notes, "Keeping the figures", at_once=False):
             try:
                 keeping.keep(about.states, replace(shown, files=digest_files(folder, names)))
             except StoreError as error:

@@ -95,7 +95,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | No
             msg = f"The run has no method {flags.method!r}{nearest(flags.method, methods)}"
             raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
         if flags.lists:
-            _list_wrong(about, flags)
+            _list_wrong(supervisor, about, flags)
             return DONE
         with working(notes, "Reading the indexes"):
             before = _read_baseline(store, place, flags.changed)
@@ -134,8 +134,9 @@ def _find_question(store: EvaluationStore, run_id: str, question: str) -> str:
     raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")
 
 
-def _list_wrong(about: RunDescription, flags: ShowFlags) -> None:
-    method, wrong, differing = _find_wrong(about, flags.method)
+def _list_wrong(supervisor: Supervisor, about: RunDescription, flags: ShowFlags) -> None:
+    with supervisor.working("Looking for the questions"):
+        method, wrong, differing = _find_wrong(about, flags.method)
     results = _of_method(about, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
     lines = list(list_wrong(about.samples, results, [*wrong, *differing][:_MOST_LISTED]))
