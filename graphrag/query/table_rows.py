@@ -50,6 +50,8 @@ class TableRows:
     def entries(self, column: str) -> tuple[Ints, Texts]:
         """Return the row of each entry of a column of lists, and the entries as texts."""
         lists = self.table.column(column)
+        if arrow.types.is_null(lists.type):  # no row has a list
+            return np.zeros(0, np.int64), arrow.chunked_array([], arrow.string())
         counts = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
         entries = [chunk.flatten() for chunk in lists.chunks]
         rows = np.repeat(np.arange(self.n), counts)

@@ -124,6 +124,8 @@ def test_links_are_of_relationships_in_different_texts_that_share_what_few_texts
     edges = pd.DataFrame(rows, columns=["source", "target", "description", "text_unit_ids"])
     tables = IndexTables(text_units=given, relationships=edges)
 
+    without = IndexTables(text_units=given, relationships=edges.assign(text_unit_ids=None))
+    assert [*Materials(without).of("link")] == []
     links = [*Materials(tables).of("link")]
     assert links == [*Materials(tables).of("link")]
     joined = [link.about.split(" joins them. ")[0] for link in links]
