@@ -1,10 +1,13 @@
 """One built index as measures, losses, suites and warnings look at it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
@@ -49,18 +52,21 @@ class StoredEdge:
 class IndexGraph:
     """Finds entities by name and by text unit; a node is an entity's position.
 
+    ``table`` has the columns ``title`` and ``text_unit_ids`` of Arrow's, None: there are none;
     ``read_ends`` gives the titles at the ends of the relationships.
     """
 
     def __init__(
         self,
-        entities: Collection[StoredEntity],
+        table: Any,
         read_ends: Callable[[], Iterable[tuple[str, str]]],
         language: str = ENGLISH,
     ) -> None:
         self._rule, self._language = NameRule(), language
-        self._entities, self._read_ends = entities, read_ends
-        self._titles = [entity.title for entity in entities]
+        self._table, self._read_ends = table, read_ends
+        self._titles: list[str] = []
+        if table is not None:
+            self._titles = [title or "" for title in table.column("title").to_pylist()]
 
     @cached_property
     def linked(self) -> set[int]:
@@ -81,12 +87,19 @@ class IndexGraph:
         return nodes
 
     @cached_property
-    def _in_unit(self) -> Mapping[str, set[int]]:
-        nodes: dict[str, set[int]] = defaultdict(set)
-        for node, entity in enumerate(self._entities):
-            for unit in entity.text_unit_ids:
-                nodes[unit].add(node)
-        return nodes
+    def _in_unit(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        if self._table is None:
+            return {}
+        lists = self._table.column("text_unit_ids").combine_chunks()
+        counts = [0 if n is None else n for n in lists.value_lengths().to_pylist()]
+        ids = lists.flatten()
+        coded = ids if hasattr(ids, "dictionary") else ids.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")[np.count_nonzero(codes < 0) :]
+        nodes = np.repeat(np.arange(len(counts)), counts)[order]
+        names: list[object] = coded.dictionary.to_pylist()
+        ends = np.searchsorted(codes[order], np.arange(len(names)), "right")
+        return {str(name): part for name, part in zip(names, np.split(nodes, ends), strict=False)}
 
     def named(self, name: str) -> set[int]:
         """Return the nodes with a name, compared as :class:`NameRule` compares."""
@@ -94,7 +107,8 @@ class IndexGraph:
 
     def taken_from(self, unit_ids: Iterable[str]) -> set[int]:
         """Return the nodes that were taken from one of the text units."""
-        return set[int]().union(*(self._in_unit.get(unit, ()) for unit in unit_ids))
+        found = (self._in_unit[unit].tolist() for unit in unit_ids if unit in self._in_unit)
+        return set[int]().union(*found)
 
     def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
         """Return those of the nodes whose titles stand in a text."""
@@ -165,7 +179,8 @@ class IndexView:
     @cached_property
     def graph(self) -> IndexGraph:
         """The entities and relationships by text unit."""
-        return IndexGraph(self.entities, self._ends, self.language)
+        table = self._tables.arrow("entities", ("title", "text_unit_ids"))
+        return IndexGraph(table, self._ends, self.language)
 
     def _ends(self) -> Iterable[tuple[str, str]]:
         """Return the titles at the ends of the relationships."""
