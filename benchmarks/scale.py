@@ -2,14 +2,14 @@
 
     python benchmarks/scale.py                               2,000 and 20,000 text units
     python benchmarks/scale.py --text-units 10000 100000 --documents-of 1
-    python benchmarks/scale.py --steps validate "dry run"    some of the steps
+    python benchmarks/scale.py --steps validate "draft --n 10"  some of the steps
 
 Each step is a command in a process of its own, on a synthetic index of 100 text units (what
-starting takes) and on both sizes. Seconds are of the processor, its threads and children included;
-memory is the peak of the process. The slope is the exponent of growth: 0 for a step that takes the
-same on both, 1 for one that takes ten times as much. Exit code 1 where a slope is over 1.2: that
-step does work for pairs of things. A step that takes little more than starting (a quarter of it, or
-half a second) has no slope.
+starting takes) and on both sizes; there is a question for every ten text units. Seconds are of the
+processor, threads and children included; memory is the peak of the process. The slope is the
+exponent of growth: 0 for a step that takes the same on both, 1 for one that takes ten times as
+much. Exit code 1 where a slope is over 1.2: that step does work for pairs of things. A step that
+takes little more than starting (a quarter of it, or half a second) has no slope.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ENDS = (0, 3)
 QUESTION = ("--limit", "1", "--skip-judge", "--output")
 STEPS: dict[str, tuple[str, ...]] = {
     "validate": ("eval", "validate"),
-    "dry run, 200 questions": ("eval", "--dry-run"),
+    "dry run, 200 questions": ("eval", "--dry-run", "--limit", "200"),
     "bm25, first question": ("eval", "--methods", "bm25", *QUESTION, "bm25"),
     "bm25, next process": ("eval", "--methods", "bm25", *QUESTION, "bm25_again"),
     "ppr, first question": ("eval", "--methods", "ppr", *QUESTION, "ppr"),
@@ -45,8 +45,9 @@ STEPS: dict[str, tuple[str, ...]] = {
         *("--output", "local_20"),
     ),
     "10 questions x 6 methods": ("eval", "--limit", "10", "--output", "all"),
-    "the figures again": ("eval", "show", "latest", "--output", "all"),
-    "200 questions by bm25": ("eval", "--methods", "bm25", "--output", "bm25_200"),
+    "every question by bm25": ("eval", "--methods", "bm25", "--output", "every"),
+    "that run shown again": ("eval", "show", "latest", "--output", "every"),
+    "the list of runs": ("eval", "show", "--output", "every"),
     "draft --n 10": ("eval", "draft", "--n", "10", "--output", "drafted.json"),
 }
 

@@ -26,6 +26,7 @@ from graphrag.offline.vectors import embed_texts
 METHODS = ("tog", "ppr", "hybrid", "bm25", "local", "basic")
 LENGTH = 256
 BATCH = 10_000
+TEXTS_A_QUESTION = 10
 NAMES_A_TEXT, WORDS_A_TEXT = 10, 150
 RELATIONSHIPS_AN_ENTITY = 3
 ENTITIES_A_COMMUNITY = 50
@@ -62,8 +63,8 @@ class Size:
 SIZES = {"S": Size(1_000, 50), "M": Size(20_000, 1_000), "L": Size(100_000, 100_000)}
 
 
-def write_project(root: Path, size: Size, n_questions: int = 200) -> None:
-    """Write a project with its index and questions; nothing is written where there is one.
+def write_project(root: Path, size: Size) -> None:
+    """Write a project with its index and a question for ten text units, where there is none.
 
     Example: ``write_project(Path("M"), SIZES["M"])``
     """
@@ -90,7 +91,7 @@ def write_project(root: Path, size: Size, n_questions: int = 200) -> None:
         ),
     ):
         _write_vectors(output / "lancedb", table, ids, embedded)
-    _write_questions(root, names, named, texts, n_questions)
+    _write_questions(root, names, named, texts)
 
 
 def _pairs() -> Iterator[tuple[str, str]]:
@@ -272,12 +273,9 @@ def write_vectors(store: LanceDBVectorStore, ids: Sequence[str], vectors: Any) -
         table.add(pa.table(columns))
 
 
-def _write_questions(
-    root: Path, names: list[str], named: Any, texts: Sequence[str], n: int
-) -> None:
+def _write_questions(root: Path, names: list[str], named: Any, texts: Sequence[str]) -> None:
     rows: list[dict[str, object]] = []
-    for number in range(n):
-        unit = number * len(texts) // n
+    for number, unit in enumerate(range(0, len(texts), TEXTS_A_QUESTION)):
         ends: list[int] = named[unit, :2].tolist()
         first, second = (names[name].title() for name in ends)
         rows.append(

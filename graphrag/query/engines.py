@@ -7,6 +7,9 @@ errors: a search whose calls failed is none, whatever its engine gave (see ``Gra
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -106,14 +109,15 @@ class ContextMaker:
     def __init__(self, builder: object, store: str, records: Records, without: str = "") -> None:
         self._builder, self._store = builder, store
         self._records, self._without = records, without
-        self._turn = asyncio.Lock()
+        # More of them at once would take no less time, and keep the loop.
+        self._thread = ThreadPoolExecutor(1)
 
     async def make(
         self, question: str, vector: list[float], **params: Any
     ) -> "ContextBuilderResult":
         """Return the context of a question, whose vector is known, under a builder's parameters."""
-        async with self._turn:  # more of them at once would take no less time, and keep the loop
-            return await asyncio.to_thread(self._make, question, vector, params)
+        make = partial(copy_context().run, self._make, question, vector, params)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, make)
 
     def _make(
         self, question: str, vector: list[float], params: Mapping[str, Any]

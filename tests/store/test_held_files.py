@@ -8,8 +8,8 @@ import pytest
 from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.importing import Import
 from graphrag.eval.store.whole_files import write_file
-from graphrag.query.structured_search.tog_search import store
 from graphrag.text import held_files
+from graphrag.text.kept_folders import KeptFolder
 
 
 @pytest.fixture
@@ -58,9 +58,10 @@ def test_an_outdated_graph_that_somebody_has_mapped_stays_whole(held, tmp_path):
         (folder / "degrees.npy").write_text("x", encoding="utf-8")
         (folder / "texts.arrow").write_text("x", encoding="utf-8")
     held["n"] = 1
-    store._remove_outdated(tmp_path, current)
+    kept = KeptFolder(tmp_path, "", "current", "graph")
+    kept._remove_outdated(current)
     assert len([*outdated.iterdir()]) == 2
-    store._remove_outdated(tmp_path, current)
+    kept._remove_outdated(current)
     assert [*tmp_path.iterdir()] == [current]
 
 
