@@ -8,8 +8,9 @@ Each step is a command in a process of its own, on a synthetic index of 100 text
 starting takes) and on both sizes; there is a question for every ten text units. Seconds are of the
 processor, threads and children included; memory is the peak of the process. The slope is the
 exponent of growth: 0 for a step that takes the same on both, 1 for one that takes ten times as
-much. Exit code 1 where a slope is over 1.2: that step does work for pairs of things. A step that
-takes little more than starting (a quarter of it, or half a second) has no slope.
+much. Exit code 1 where a slope is over 1.2: that step does work for pairs of things. What takes
+little more than starting (a quarter of it, or half a second) on the larger size has no slope, and
+on the smaller one counts as that little, as starting itself varies by it.
 """
 
 import argparse
@@ -83,7 +84,7 @@ def find_slope(start: Taken, small: Taken, large: Taken) -> float | None:
     more = large.cpu_s - start.cpu_s
     if more < little:
         return None
-    return math.log10(more / max(small.cpu_s - start.cpu_s, little / 10))
+    return math.log10(more / max(small.cpu_s - start.cpu_s, little))
 
 
 def print_table(found: dict[str, list[Taken]], sizes: Iterable[int]) -> None:
