@@ -9,7 +9,6 @@ import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -116,7 +115,11 @@ class ContextMaker:
         self, question: str, vector: list[float], **params: Any
     ) -> "ContextBuilderResult":
         """Return the context of a question, whose vector is known, under a builder's parameters."""
-        make = partial(copy_context().run, self._make, question, vector, params)
+        context = copy_context()
+
+        def make() -> "ContextBuilderResult":
+            return context.run(self._make, question, vector, params)
+
         return await asyncio.get_running_loop().run_in_executor(self._thread, make)
 
     def _make(
