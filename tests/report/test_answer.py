@@ -11,7 +11,8 @@ from rich.console import Console
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.report.answer import Answer, answer_kinds, answer_run
+from graphrag.eval.report.answer import Answer, answer_run
+from graphrag.eval.report.answer_by_kind import answer_kinds
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run import kinds_table, list_run
 from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table

@@ -7,7 +7,8 @@ from math import ceil, floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag.eval.report.cells import round_up, span
+from graphrag.eval.report.answer_by_kind import answer_kinds
+from graphrag.eval.report.cells import round_up
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
@@ -24,11 +25,9 @@ from graphrag.text.phrases import counted, join_names
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.kinds import Group
 
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
-_MOST_GROUPS = 3
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
 
 
@@ -575,41 +574,3 @@ def _limits(low: float, high: float) -> str:
     """Return limits of a lead in whole points, rounded outwards, or in tenths where it is small."""
     low = max(0.0, low)
     return f"{low:.1f} to {high:.1f}" if low < 1 else f"{floor(low)} to {ceil(high)}"
-
-
-def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
-    """Return what the kinds of questions change in an answer; "" where they change nothing.
-
-    ``taken``: the method that the answer is to use; None where it is undecided.
-    """
-    better = [
-        (group, *choice)
-        for grouping in results.kinds
-        for group in grouping.groups
-        if (choice := _better(group, taken)) is not None
-    ]
-    if not better:
-        return ""
-    cells = [
-        f"{method} on {group.name} ({lead}{counted(group.n, 'question')})"
-        for group, method, lead in better[:_MOST_GROUPS]
-    ]
-    more = f" and {len(better) - _MOST_GROUPS} more groups" if len(better) > _MOST_GROUPS else ""
-    than = "every other method" if taken is None else taken
-    by = "by the judge alone " if results.analysis and results.analysis.scored_by_labels else ""
-    return f"Shown {by}to be better than {than}: {', '.join(cells)}{more}."
-
-
-def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:
-    """Return the method to use instead in a group, and its lead; None without one."""
-    if taken is None:
-        return None if group.winner is None else (group.winner, "")
-    leads: dict[str, str] = {}
-    for lead in group.leads:
-        low, high = lead.low, lead.high
-        if lead.b == taken and lead.shown > 0:
-            leads[lead.a] = f"{span(low, high)} points, "
-        elif lead.a == taken and lead.shown < 0 and low is not None and high is not None:
-            leads[lead.b] = f"{span(-high, -low)} points, "
-    best = max(leads, key=lambda m: group.means[m].mean or 0.0, default=None)
-    return None if best is None else (best, leads[best])
