@@ -5,7 +5,7 @@ import sys
 import typer
 
 from graphrag.installation import problem
-from graphrag.text.controls import strip_controls
+from graphrag.text.terminal_escape import strip_controls
 
 
 def refuse_if_unfit() -> None:

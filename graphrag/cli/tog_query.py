@@ -19,10 +19,10 @@ from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, replace_unknown_characters, say
-from graphrag.text.controls import ShownStream, strip_controls
 from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact, redact_error
+from graphrag.text.terminal_escape import ShownStream, strip_controls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,7 +244,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
 def _show_way(result: "CountedSearchResult") -> None:
     """Print how the search went; on stderr, as the response alone is what a pipe is given."""
     from graphrag.eval.metrics.traced import cited_sources
-    from graphrag.text.way import read_steps, way_tree
+    from graphrag.text.search_trace import read_steps, way_tree
 
     console = open_console(stderr=True)
     for row in _read_frame(result, "searches"):

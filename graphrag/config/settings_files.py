@@ -13,7 +13,7 @@ from graphrag.config.table_files import (
     find_table_files,
     resolve_place,
 )
-from graphrag.text.command_lines import release_line
+from graphrag.text.cli_hints import release_line
 from graphrag.text.phrases import join_names
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from graphrag.query.vector_tables import (
     find_vectors,
     uses_lancedb,
 )
-from graphrag.text.command_lines import release_line
+from graphrag.text.cli_hints import release_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

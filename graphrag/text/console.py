@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from graphrag.text.controls import ShownText
 from graphrag.text.redaction import redact
+from graphrag.text.terminal_escape import ShownText
 
 
 class _Console(Console):

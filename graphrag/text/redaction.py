@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
-from graphrag.text.controls import strip_controls
+from graphrag.text.terminal_escape import strip_controls
 
 REDACTED = "[redacted]"
 

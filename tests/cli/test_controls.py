@@ -22,8 +22,8 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.query.usage import Usage
 from graphrag.text.console import open_console
-from graphrag.text.controls import ShownText
-from graphrag.text.way import Step
+from graphrag.text.search_trace import Step
+from graphrag.text.terminal_escape import ShownText
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x08\r\x85\x7f\u202e\u2066\u200f\u061c"
 TEXT = f"{STEERS} said\n::error::owned\n ::add-mask::e\n##[group]owned"

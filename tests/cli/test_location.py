@@ -12,7 +12,7 @@ import yaml
 from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat, in_process
 
-from graphrag.text.command_lines import runnable
+from graphrag.text.cli_hints import runnable
 
 DONE, USAGE = 0, 2
 BIN = Path(sys.executable).parent

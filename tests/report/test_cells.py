@@ -22,7 +22,7 @@ from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import Latency, latency_quantile
-from graphrag.text.bounds import number_beside
+from graphrag.text.float_compare import number_beside
 
 
 def test_a_run_without_figures_has_a_dash_for_each():

@@ -6,7 +6,7 @@ from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrie
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
-from graphrag.text.way import Step
+from graphrag.text.search_trace import Step
 
 METRICS = ("correctness", "faithfulness")
 NASTY = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 ]]>"

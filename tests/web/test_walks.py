@@ -4,7 +4,7 @@ from graphrag.eval.metrics import JudgeResult, MetricScores
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved, Walk
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.web.questions import detail_questions
-from graphrag.text.way import Step
+from graphrag.text.search_trace import Step
 
 
 def detail(walk: Walk | None) -> dict[str, object]:

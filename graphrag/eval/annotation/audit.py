@@ -31,7 +31,7 @@ from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 
 
 @dataclass(frozen=True, slots=True)

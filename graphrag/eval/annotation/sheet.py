@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
 from graphrag.eval.store.whole_files import write_file
-from graphrag.text.command_lines import eval_line_here
-from graphrag.text.controls import harmless_cell, read_cell
+from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.input_files import read_input
+from graphrag.text.terminal_escape import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 _SKIPPED = "skipped"

@@ -18,7 +18,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import explained, saying_gone_keys
 from graphrag.eval.errors import UsageError
 from graphrag.installation import missing_requirements, pip_install
-from graphrag.text.command_lines import Invocation, remember, runnable
+from graphrag.text.cli_hints import Invocation, remember, runnable
 
 
 def option(help: str, *names: str, **how: Any) -> Any:

@@ -32,7 +32,7 @@ from graphrag.query.index_tables import open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallLog, sum_usages
-from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 

@@ -27,7 +27,7 @@ from graphrag.eval.runner.index_building import (
     unfinished_folder,
 )
 from graphrag.eval.runner.plan import RunOptions
-from graphrag.text.command_lines import again
+from graphrag.text.cli_hints import again
 
 
 def evaluate(flags: RunFlags, run_input: RunInput) -> int:

@@ -13,7 +13,7 @@ from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
-from graphrag.text.command_lines import eval_line, release_line
+from graphrag.text.cli_hints import eval_line, release_line
 from graphrag.text.console import open_console, say
 from graphrag.text.encodings import check_encoding
 from graphrag.text.phrases import counted, join_names

@@ -13,9 +13,9 @@ from contextvars import copy_context
 from types import FrameType
 from typing import TypeVar
 
-from graphrag.text.command_lines import again, current_command
-from graphrag.text.controls import strip_controls
+from graphrag.text.cli_hints import again, current_command
 from graphrag.text.redaction import redact
+from graphrag.text.terminal_escape import strip_controls
 
 T = TypeVar("T")
 INTERRUPTED = 130

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.eval.errors import ConfigError
-from graphrag.text.command_lines import say_instead
+from graphrag.text.cli_hints import say_instead
 from graphrag.text.console import open_console
 
 if TYPE_CHECKING:

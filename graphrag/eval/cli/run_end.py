@@ -32,9 +32,9 @@ from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import run_folder
 from graphrag.eval.web.run_report import Report, make_report
-from graphrag.text.bounds import is_below, number_beside
-from graphrag.text.command_lines import again, eval_line_here, eval_line_in
+from graphrag.text.cli_hints import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say
+from graphrag.text.float_compare import is_below, number_beside
 from graphrag.text.phrases import counted
 
 

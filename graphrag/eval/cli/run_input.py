@@ -16,7 +16,7 @@ from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.eval.records.judged import BUILT_IN
 from graphrag.eval.records.own_code import load_parts
 from graphrag.query.methods import tables_of
-from graphrag.text.command_lines import config_name
+from graphrag.text.cli_hints import config_name
 from graphrag.text.phrases import counted
 
 

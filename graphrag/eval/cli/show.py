@@ -13,8 +13,8 @@ from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
 from graphrag.text.console import open_console
-from graphrag.text.controls import escape_controls
 from graphrag.text.json_records import whole_json
+from graphrag.text.terminal_escape import escape_controls
 
 
 def show(

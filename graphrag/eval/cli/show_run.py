@@ -38,7 +38,7 @@ from graphrag.eval.store.whole_files import (
 )
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs
-from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted, fold_line
 

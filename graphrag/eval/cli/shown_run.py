@@ -7,7 +7,7 @@ from rich.console import Console
 from graphrag.eval.report.kept_report import KeptReport
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.console import say
 
 LEFT_ALONE = (

@@ -23,9 +23,9 @@ from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.console import open_console, say
-from graphrag.text.controls import strip_controls
 from graphrag.text.log_lines import LIBRARIES, lines_to
 from graphrag.text.redaction import redact
+from graphrag.text.terminal_escape import strip_controls
 
 
 def tell_workflow(commands: Iterable[str]) -> None:

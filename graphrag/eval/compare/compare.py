@@ -32,7 +32,7 @@ from graphrag.eval.stats.outcomes import NEVER_ASKED, State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import fold_line, shorten
 
 NEW, BASELINE = "new run", "baseline"

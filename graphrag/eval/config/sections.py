@@ -19,8 +19,8 @@ from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import SearchMethod
-from graphrag.text.bounds import is_below
 from graphrag.text.encodings import check_encoding
+from graphrag.text.float_compare import is_below
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
 _USUAL: Mapping[str, tuple[float | None, float]] = {

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.errors import DatasetError
-from graphrag.text.command_lines import config_name
+from graphrag.text.cli_hints import config_name
 from graphrag.text.encodings import MARKS, UnknownEncodingError, decode
 from graphrag.text.input_files import MOST_BYTES, read_input
 

@@ -26,7 +26,7 @@ from graphrag.config.models.strict_section import as_sentence, name_problem, nea
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, MAX_CHARACTERS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.text.accepted_answers import fold_wording, join_answers
-from graphrag.text.command_lines import config_name
+from graphrag.text.cli_hints import config_name
 from graphrag.text.json_records import Stored
 from graphrag.text.phrases import shorten
 

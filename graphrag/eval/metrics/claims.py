@@ -22,9 +22,9 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.query.replies import ReplyForm, read_texts
 from graphrag.text.citations import CITATION
 from graphrag.text.json_records import Stored
+from graphrag.text.search_trace import name_row
 from graphrag.text.sentences import sentences
 from graphrag.text.tables import read_context
-from graphrag.text.way import name_row
 
 CLAIMS_VERSION = 3
 """Raised when what a ruling means changes otherwise than by the prompts' text."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graphrag.eval.records.answers import Retrieved, Walk
 from graphrag.query.index_tables import rows_of
 from graphrag.query.numbered_rows import NumberedRows
-from graphrag.text.way import read_steps
+from graphrag.text.search_trace import read_steps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fi
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_number, read_reply
-from graphrag.text.bounds import is_below
+from graphrag.text.float_compare import is_below
 from graphrag.text.json_records import Stored
 
 # Dimension -> what it asks, and what its grades 5, 3 and 1 look like.

@@ -8,7 +8,7 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, MetricScores
 from graphrag.query.usage import Usage
 from graphrag.text.json_records import Stored
-from graphrag.text.way import Step
+from graphrag.text.search_trace import Step
 
 
 @dataclass(frozen=True, slots=True)

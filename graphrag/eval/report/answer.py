@@ -19,7 +19,7 @@ from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER
-from graphrag.text.command_lines import eval_line, eval_line_here
+from graphrag.text.cli_hints import eval_line, eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:

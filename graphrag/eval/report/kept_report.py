@@ -29,7 +29,7 @@ from graphrag.eval.store.kept_figures import (
 )
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import label_file, run_folder
-from graphrag.text.command_lines import Invocation, as_given_here, complete_lines
+from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines
 from graphrag.text.phrases import join_names
 
 WHOLE, IN_PART = "report", "report without indexes"

@@ -17,7 +17,7 @@ from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.text.phrases import counted, shorten
 from graphrag.text.redaction import redact
-from graphrag.text.way import way_tree
+from graphrag.text.search_trace import way_tree
 
 if TYPE_CHECKING:
     from rich.tree import Tree

@@ -8,7 +8,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.rubric import DIMENSIONS
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.text.controls import harmless_cell
+from graphrag.text.terminal_escape import harmless_cell
 
 if TYPE_CHECKING:
     import pandas as pd

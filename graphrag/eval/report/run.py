@@ -27,7 +27,7 @@ from graphrag.eval.results.conditions import explain_conditions
 from graphrag.eval.results.usage import refused_parameters
 from graphrag.query.model_facts import is_offline
 from graphrag.query.refused import describe_refused
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:

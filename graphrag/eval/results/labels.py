@@ -33,7 +33,7 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import label_file, run_folder
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 
 _FILE = TypeAdapter(dict[str, object])
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]

@@ -27,7 +27,7 @@ from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
 from graphrag.query.model_facts import input_limit, is_hashed, is_offline, model_price
 from graphrag.query.replies import own_bound
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names, shorten
 
 _BYTES_A_UNIT = 200_000

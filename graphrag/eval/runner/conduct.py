@@ -61,7 +61,7 @@ from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
-from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.phrases import counted
 
 

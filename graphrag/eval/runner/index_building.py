@@ -24,7 +24,7 @@ from graphrag.query.index_tables import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import optimise_vectors
 from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
-from graphrag.text.command_lines import release_line
+from graphrag.text.cli_hints import release_line
 from graphrag.text.held_files import move
 from graphrag.text.phrases import counted, join_names
 

@@ -47,7 +47,7 @@ from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import BUDGET, METHODS, embeds, section_name
 from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
-from graphrag.text.command_lines import config_name
+from graphrag.text.cli_hints import config_name
 from graphrag.text.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import Usage
-from graphrag.text.command_lines import config_name, eval_line_here
+from graphrag.text.cli_hints import config_name, eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:

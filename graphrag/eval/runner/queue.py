@@ -19,7 +19,7 @@ from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Un
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
-from graphrag.text.command_lines import config_name
+from graphrag.text.cli_hints import config_name
 
 _LEAST_S = 60.0
 

@@ -18,9 +18,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.errors import StoreError
-from graphrag.text.controls import mend_text
 from graphrag.text.held_files import move
 from graphrag.text.redaction import redact_data
+from graphrag.text.terminal_escape import mend_text
 
 if TYPE_CHECKING:
     from filelock import FileLock

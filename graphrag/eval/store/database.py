@@ -66,7 +66,7 @@ from graphrag.query.usage import (
     sum_usages,
     summarize_attempts,
 )
-from graphrag.text.command_lines import eval_line_in
+from graphrag.text.cli_hints import eval_line_in
 
 _T = TypeVar("_T")
 PINNED, LATEST = "pinned", "latest"

@@ -19,8 +19,8 @@ from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.store.connection import Statement, Values
 from graphrag.eval.store.records import CallScope, now
 from graphrag.query.usage import Exchange, Exchanges
-from graphrag.text.controls import mend_text
 from graphrag.text.redaction import redact, redact_data
+from graphrag.text.terminal_escape import mend_text
 
 EXCHANGE_TABLES = (
     "CREATE TABLE IF NOT EXISTS exchanges (run_id TEXT NOT NULL REFERENCES runs, "

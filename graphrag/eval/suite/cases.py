@@ -20,7 +20,7 @@ from graphrag.config.models.strict_section import StrictSection, as_sentence, na
 from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
-from graphrag.text.bounds import is_below
+from graphrag.text.float_compare import is_below
 from graphrag.text.json_records import fields_of
 
 EVALUATION_FILE = "evaluation.yml"

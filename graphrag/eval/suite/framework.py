@@ -24,7 +24,7 @@ from graphrag.eval.suite.evaluation import (
 )
 from graphrag.eval.suite.evaluators import FIVE
 from graphrag.query.calls import describe_error
-from graphrag.text.bounds import is_below, number_beside
+from graphrag.text.float_compare import is_below, number_beside
 
 ALPHA = 0.05
 MIN_PAIRS = 2

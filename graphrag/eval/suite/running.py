@@ -63,7 +63,7 @@ from graphrag.eval.suite.tools import (
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import CallLog, Usage
-from graphrag.text.bounds import number_beside
+from graphrag.text.float_compare import number_beside
 
 OnCase = Callable[[int, int, CaseResult], None]
 """Receives how many evaluations are done, how many there are, and the latest."""

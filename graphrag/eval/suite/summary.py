@@ -35,7 +35,7 @@ from graphrag.eval.suite.framework import (
     time_metrics,
 )
 from graphrag.query.usage import Usage, sum_usages
-from graphrag.text.bounds import is_below, number_beside
+from graphrag.text.float_compare import is_below, number_beside
 from graphrag.text.json_records import Stored, whole_json
 from graphrag.text.phrases import counted
 

@@ -38,7 +38,7 @@ from graphrag.eval.validation.tables import (
     relate,
     to_numpy,
 )
-from graphrag.text.bounds import is_below, number_beside
+from graphrag.text.float_compare import is_below, number_beside
 
 ENRICHMENT: tuple[str, ...] = ("heading", "keywords", "summary")
 """What a pipeline may add to a text unit so that it can be found by more than its text."""

@@ -29,7 +29,7 @@ from graphrag.eval.validation.tables import (
     count,
     find,
 )
-from graphrag.text.bounds import is_below, number_beside
+from graphrag.text.float_compare import is_below, number_beside
 
 _PARTS = (
     "largest_component",

@@ -26,7 +26,7 @@ from graphrag.query.vector_tables import (
     open_vector_tables,
     uses_lancedb,
 )
-from graphrag.text.command_lines import eval_line_here
+from graphrag.text.cli_hints import eval_line_here
 
 if TYPE_CHECKING:
     from graphrag_vectors.index_schema import IndexSchema

@@ -25,7 +25,7 @@ from graphrag.eval.web.labels import render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages
 from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, in_words, own_policy
-from graphrag.text.command_lines import eval_line_here, eval_line_in
+from graphrag.text.cli_hints import eval_line_here, eval_line_in
 from graphrag.text.redaction import redact
 
 _Answer: TypeAlias = Callable[[Request], Response | str]

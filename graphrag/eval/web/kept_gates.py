@@ -24,7 +24,7 @@ from graphrag.eval.store.kept_figures import (
     uses_own_code,
 )
 from graphrag.eval.store.records import Run
-from graphrag.text.command_lines import anywhere, as_given_here
+from graphrag.text.cli_hints import anywhere, as_given_here
 
 GATED = 20
 """Of how many runs, the newest, the gate is asked."""

@@ -17,7 +17,7 @@ from graphrag.eval.results.rows import state_of
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
-from graphrag.text.way import Step, first_read
+from graphrag.text.search_trace import Step, first_read
 
 Json: TypeAlias = dict[str, object]
 MOST_CONTEXT_CHARACTERS = 24_000_000

@@ -47,7 +47,7 @@ from graphrag.eval.web.questions import (
     trace_answers,
 )
 from graphrag.query.usage import Usage
-from graphrag.text.command_lines import anywhere, current_command, eval_line_here, find_lines
+from graphrag.text.cli_hints import anywhere, current_command, eval_line_here, find_lines
 from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact_data
