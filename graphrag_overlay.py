@@ -56,10 +56,10 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     _MAIN: _add_commands,
     "graphrag.config.load_config": _read_tog_section,
     "graphrag_llm.completion.completion_factory": lambda module: module.register_completion(
-        "offline", _Later("graphrag.offline.models", "OfflineCompletion")
+        "offline", _Later("graphrag.embedded.models", "OfflineCompletion")
     ),
     "graphrag_llm.embedding.embedding_factory": lambda module: module.register_embedding(
-        "offline", _Later("graphrag.offline.models", "OfflineEmbedding")
+        "offline", _Later("graphrag.embedded.models", "OfflineEmbedding")
     ),
     "graphrag_llm.tokenizer.tokenizer_factory": lambda module: module.register_tokenizer(
         "litellm", _Later("graphrag.query.tokens", "ModelTokenizer"), "singleton"

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import yaml
 from graphrag_vectors.lancedb import LanceDBVectorStore
 
-from graphrag.offline.vectors import embed_texts
+from graphrag.embedded.vectors import embed_texts
 
 METHODS = ("tog", "ppr", "hybrid", "bm25", "local", "basic")
 LENGTH = 256

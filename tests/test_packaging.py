@@ -55,7 +55,7 @@ print(json.dumps({
     },
     "ours": [
         name
-        for name in ("graphrag.eval", "graphrag.offline", "graphrag.query.graph_index")
+        for name in ("graphrag.eval", "graphrag.embedded", "graphrag.query.graph_index")
         if find_spec(name)
     ],
     "offline": ["offline" in completion_factory, "offline" in embedding_factory],

@@ -14,8 +14,8 @@ import typer
 
 from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
+from graphrag.embedded import watch_offline
 from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
-from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, replace_unknown_characters, say

@@ -67,7 +67,7 @@ def _check_maker(config: "GraphRagConfig", store: "VectorStore") -> None:
         return
     from pyarrow import parquet
 
-    from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts
+    from graphrag.embedded.vectors import WORDLLAMA_LENGTHS, embed_texts
 
     batches = cast("Any", parquet).ParquetFile(path).iter_batches(1, columns=["id", "text"])
     rows = (row for batch in batches for row in batch.to_pylist() if row["text"])

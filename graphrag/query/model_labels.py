@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from graphrag.offline import OFFLINE_LABEL
+from graphrag.embedded import OFFLINE_LABEL
 from graphrag.query.model_facts import is_offline
 from graphrag.text.phrases import join_names
 

@@ -13,13 +13,13 @@ from graphrag_llm.config import ModelConfig
 from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, offline_reply
 
+from graphrag.embedded import OfflineModelError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.judge import JudgeReply
 from graphrag.eval.records.judged import JUDGED_METRICS, JudgedMetric
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
-from graphrag.offline import OfflineModelError
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3
 NAME = "conciseness"

@@ -5,11 +5,11 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from graphrag.embedded import NOT_FOUND, OfflineModelError
 from graphrag.eval.metrics.judge import JudgeReply
 from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT, PairwiseReply
 from graphrag.eval.metrics.quality import QUALITY_PROMPT, QualityReply
 from graphrag.eval.metrics.rubric import DIMENSIONS, RUBRIC_PROMPT, RubricReply
-from graphrag.offline import NOT_FOUND, OfflineModelError
 
 QUESTION = "Who sold the clock in May?"
 TEXT = "Mara sold the clock in May."

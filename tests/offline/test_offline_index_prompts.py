@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag.embedded.extraction import extract_graph
 from graphrag.index.operations.extract_graph.graph_extractor import GraphExtractor
 from graphrag.index.operations.summarize_communities.community_reports_extractor import (
     CommunityReportResponse,
 )
-from graphrag.offline.extraction import extract_graph
 from graphrag.prompts.index.community_report import COMMUNITY_REPORT_PROMPT
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 from graphrag.prompts.index.summarize_descriptions import SUMMARIZE_PROMPT

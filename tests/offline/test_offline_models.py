@@ -12,8 +12,8 @@ from graphrag_llm.embedding import create_embedding
 from pydantic import BaseModel
 from support.commands import run_apart
 
+from graphrag.embedded import OfflineModelError
 from graphrag.eval.metrics.judge import JudgeReply
-from graphrag.offline import OfflineModelError
 
 SYSTEM = (
     "-----Sources-----\nid|text\n1|Mara sold the silver clock to Otto in the harbour of Rome.\n"
@@ -84,7 +84,7 @@ def test_a_setting_that_nothing_could_read_is_refused(create, field, value, mess
 
 
 GIVEN = """
-from graphrag.offline.vectors import hash_text
+from graphrag.embedded.vectors import hash_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
@@ -95,7 +95,7 @@ print(create_completion(rules).completion(messages=prompt).content)
 print(hash_text(text, 384).tolist())
 """
 PROBE = f"""
-import sys, graphrag.offline
+import sys, graphrag.embedded
 assert not {{"litellm", "numpy"}} & {{*sys.modules}}
 {GIVEN}
 assert "litellm" not in sys.modules

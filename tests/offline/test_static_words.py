@@ -17,7 +17,7 @@ from support.lighthouse import TEXT
 from support.projects import build_project, offline_settings
 from typer.testing import CliRunner, Result
 
-from graphrag.offline import OfflineModelError
+from graphrag.embedded import OfflineModelError
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
 

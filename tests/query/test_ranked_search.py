@@ -24,7 +24,7 @@ from support.projects import offline_settings
 from typer.testing import CliRunner, Result
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.offline.vectors import average_words
+from graphrag.embedded.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables

@@ -15,7 +15,7 @@ from support.openai_server import Fault, Json
 
 from graphrag import api
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
-from graphrag.offline import NOT_FOUND
+from graphrag.embedded import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
 from graphrag.query.direct.settings import is_asked_directly

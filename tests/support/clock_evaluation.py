@@ -144,7 +144,7 @@ _IMPORTED = [
     *("graphrag.cli.main", "graphrag.eval.cli.evaluate", "openai", "pandas", "scipy.stats"),
     *("networkx", "lance_namespace_urllib3_client", "aiohttp", "Stemmer"),
     *("json_repair", "statsmodels.stats.multitest", "tiktoken", "pyarrow.dataset"),
-    *("graphrag.offline.models", "graphrag.query.engines", "graphrag.eval.web.run_report"),
+    *("graphrag.embedded.models", "graphrag.query.engines", "graphrag.eval.web.run_report"),
     "graphrag.query.structured_search.tog_search.search",
 ]
 

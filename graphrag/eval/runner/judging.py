@@ -11,6 +11,7 @@ from typing import Any, cast
 from graphrag_llm.config import ModelConfig
 
 from graphrag.config.models.strict_section import nearest
+from graphrag.embedded.grading import RULES
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
@@ -31,7 +32,6 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
-from graphrag.offline.grading import RULES
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from graphrag.offline.names import (
+from graphrag.embedded.names import (
     Evidence,
     as_requested,
     find_mentions,
@@ -18,7 +18,7 @@ from graphrag.offline.names import (
     resolve_aliases,
     split_words,
 )
-from graphrag.offline.requests import Request
+from graphrag.embedded.requests import Request
 from graphrag.text.sentences import first_words, sentences
 from graphrag.text.stems import terms
 from graphrag.text.tables import Record, read_context

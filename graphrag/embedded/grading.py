@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
-from graphrag.offline import OfflineModelError
-from graphrag.offline.answering import SUFFICIENT_COVERAGE, answer_question, fits_type
-from graphrag.offline.extraction import is_heading
-from graphrag.offline.names import find_mentions, split_words
-from graphrag.offline.requests import Request
+from graphrag.embedded import OfflineModelError
+from graphrag.embedded.answering import SUFFICIENT_COVERAGE, answer_question, fits_type
+from graphrag.embedded.extraction import is_heading
+from graphrag.embedded.names import find_mentions, split_words
+from graphrag.embedded.requests import Request
 from graphrag.text.accepted_answers import split_answers
 from graphrag.text.citations import CITATION
 from graphrag.text.sentences import sentences

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from graphrag.offline import OfflineModelError
+from graphrag.embedded import OfflineModelError
 
 Message = Mapping[str, object]
 

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
 
-from graphrag.offline import NOT_FOUND
-from graphrag.offline.extraction import is_heading
-from graphrag.offline.names import PLACE_HEADS, QUESTION_WORDS, find_mentions, name_key, split_words
-from graphrag.offline.requests import Reply, Request
+from graphrag.embedded import NOT_FOUND
+from graphrag.embedded.extraction import is_heading
+from graphrag.embedded.names import (
+    PLACE_HEADS,
+    QUESTION_WORDS,
+    find_mentions,
+    name_key,
+    split_words,
+)
+from graphrag.embedded.requests import Reply, Request
 from graphrag.text.citations import CITATION
 from graphrag.text.sentences import first_words, sentences
 from graphrag.text.stems import ENGLISH, language_read, read_as, share_covered, terms

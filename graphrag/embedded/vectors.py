@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from graphrag.embedded import OfflineModelError
 from graphrag.installation import WORDLLAMA, pip_install, requirements
-from graphrag.offline import OfflineModelError
 from graphrag.text.stems import terms
 from graphrag.text.tokenize import fold, unspaced_characters
 

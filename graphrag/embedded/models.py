@@ -24,10 +24,10 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
+from graphrag.embedded import OfflineModelError, answering, extraction, grading, note_call
+from graphrag.embedded.requests import Reply, Request, plain_messages, read_request
+from graphrag.embedded.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.installation import WORDLLAMA
-from graphrag.offline import OfflineModelError, answering, extraction, grading, note_call
-from graphrag.offline.requests import Reply, Request, plain_messages, read_request
-from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.text.languages import main_language
 from graphrag.text.stems import read_as
 from graphrag.text.tables import context_region, read_context
