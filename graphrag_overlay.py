@@ -62,7 +62,7 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
         "offline", _Later("graphrag.embedded.models", "OfflineEmbedding")
     ),
     "graphrag_llm.tokenizer.tokenizer_factory": lambda module: module.register_tokenizer(
-        "litellm", _Later("graphrag.query.tokens", "ModelTokenizer"), "singleton"
+        "litellm", _Later("graphrag.query.client.tokens", "ModelTokenizer"), "singleton"
     ),
     "graphrag.api": _put_searches_in_place,
 }

@@ -42,9 +42,9 @@ from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
-from graphrag.query.calls import RetryPolicy
-from graphrag.query.models import open_completion
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.client.call_errors import RetryPolicy
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.usage import Usage, sum_usages
 
 N, PLACES, OUTAGE_S = 30, 8, 60.0
 RETRY = RetryPolicy(max_retries=5, base_delay_s=0.1, max_delay_s=2.0)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from graphrag.config.load_config import load_config
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.query.models import open_completion
+from graphrag.query.client.models import open_completion
 
 ROWS = Path(__file__).with_name("judge_answers.jsonl")
 

@@ -43,9 +43,9 @@ import yaml
 from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.index_building import build_index, is_built
 from graphrag.eval.stats.intervals import t_estimate
+from graphrag.query.client.tokens import default_encoding
+from graphrag.query.client.usage import Usage
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.tokens import default_encoding
-from graphrag.query.usage import Usage
 
 UNRANKED = "basic"
 ALL_SHOWN = 10_000

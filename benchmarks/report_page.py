@@ -35,7 +35,7 @@ from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.web.run_report import report_pieces
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 STORED_METHODS = ("tog", "basic")

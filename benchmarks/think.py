@@ -50,9 +50,9 @@ import yaml
 from mixture import ALL_SHOWN, Embedder, open_project, points
 
 from graphrag.eval.stats.intervals import t_estimate
+from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph_index import GraphIndex, open_graph_of
 from graphrag.query.structured_search.tog_search import OpenedGraph, spreading
-from graphrag.query.tokens import default_encoding
 from graphrag.text.sentences import sentences
 from graphrag.text.tables import read_context
 from graphrag.text.tokenize import word_keys

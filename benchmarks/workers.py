@@ -106,7 +106,7 @@ def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
     from graphrag.eval.records.verdicts import JudgeResult
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import CallScope, RunSetup, StoredResponse
-    from graphrag.query.usage import CallAttempt, RecordedCall, Usage
+    from graphrag.query.client.usage import CallAttempt, RecordedCall, Usage
 
     attempt = CallAttempt("completion", "openai/m", "response", 900, 60, "provider", 0.2)
     call = RecordedCall("word " * 200, (attempt,))

@@ -26,7 +26,7 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 from graphrag.config.project_settings import read_settings
 from graphrag.eval import EvaluationConfig
 from graphrag.eval.runner import MethodAnswer
-from graphrag.query.models import open_completion
+from graphrag.query.client.models import open_completion
 
 ROOT = Path(__file__).parent.parent
 WORDS, OVERLAP, TOP_K = 200, 30, 10  # about as much text as basic search reads

@@ -20,7 +20,7 @@ from lightrag.utils import EmbeddingFunc, Tokenizer
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.runner import MethodAnswer
-from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.client.models import open_completion, open_embedding
 
 _opened, _opening = dict[Path, LightRAG](), asyncio.Lock()
 

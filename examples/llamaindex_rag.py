@@ -19,7 +19,7 @@ from llama_index.core.node_parser import SentenceSplitter
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.runner import MethodAnswer
-from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.client.models import open_completion, open_embedding
 
 SYSTEM = """Answer in one paragraph from the sources alone, and cite them: [Data: Sources (ids)].
 -----Sources-----

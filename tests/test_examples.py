@@ -25,9 +25,9 @@ from graphrag.cli.main import app
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import parse_config
 from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
+from graphrag.query.client.usage import Usage, measure_calls
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import Usage, measure_calls
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,7 @@ _ASK_LIGHTRAG = """
 import asyncio, json, sys
 from pathlib import Path
 from graphrag.eval.runner.methods import ask_method, load_method
-from graphrag.query.usage import measure_calls
+from graphrag.query.client.usage import measure_calls
 
 async def ask(method, question):
     with measure_calls() as log:

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-from graphrag.query.tokens import default_encoding
+from graphrag.query.client.tokens import default_encoding
 
 Json = dict[str, Any]
 POLL_S = 0.5

@@ -17,12 +17,12 @@ from pydantic import BeforeValidator, ValidationError, validate_call
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
+from graphrag.query.client.streaming import stream_from
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
-from graphrag.query.streaming import stream_from
 
 if TYPE_CHECKING:
+    from graphrag.query.client.usage import CallLog
     from graphrag.query.graph_index import GraphIndex
-    from graphrag.query.usage import CallLog
 
 __all__ = [
     "agentic_search",
@@ -73,8 +73,8 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
 
     @functools.wraps(search)
     async def counted(*args: object, **kwargs: object) -> CountedSearchResult:
-        from graphrag.query.models import count_models
-        from graphrag.query.usage import CallLog, measure_calls
+        from graphrag.query.client.models import count_models
+        from graphrag.query.client.usage import CallLog, measure_calls
 
         try:
             arguments = parameters.bind_partial(*args, **kwargs).arguments

@@ -16,8 +16,8 @@ from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
 from graphrag.embedded import watch_offline
 from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
+from graphrag.query.client.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.query.methods import OWN_METHODS
-from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, replace_unknown_characters, say
 from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
@@ -27,8 +27,8 @@ from graphrag.text.terminal_escape import ShownStream, strip_controls
 if TYPE_CHECKING:
     import pandas as pd
 
+    from graphrag.query.client.usage import Usage
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.usage import Usage
 
 
 _METHODS = [*(method.value for method in SearchMethod), *OWN_METHODS]
@@ -182,9 +182,9 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     from graphrag.config.project_settings import unknown_settings
     from graphrag.config.settings_files import SettingsError
     from graphrag.config.table_files import IndexNotBuiltError
+    from graphrag.query.client.usage import CallLog
     from graphrag.query.graph_index import GraphIndex, SearchError
     from graphrag.query.index_header import SearchOptions
-    from graphrag.query.usage import CallLog
 
     is_shown = False
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from graphrag.query.client.usage import Usage
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import Usage
 
 OnText = Callable[[str], None]
 """Receives the response piece by piece as it arrives."""

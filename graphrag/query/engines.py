@@ -18,6 +18,8 @@ from graphrag.config.embeddings import (
     entity_description_embedding,
     text_unit_text_embedding,
 )
+from graphrag.query.client.models import CountedEmbedding, count_models
+from graphrag.query.client.structured_output import Embeddings
 from graphrag.query.counted_result import OnText, Outcome, SearchEngine
 from graphrag.query.factory import (
     get_basic_search_engine,
@@ -35,9 +37,7 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
-from graphrag.query.models import CountedEmbedding, count_models
 from graphrag.query.release_records import CLAIMS
-from graphrag.query.replies import Embeddings
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.query.vector_tables import check_length, open_vectors
 from graphrag.utils.api import load_search_prompt

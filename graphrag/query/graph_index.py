@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.calls import name_remedy, read_failure
+from graphrag.query.client.call_errors import name_remedy, read_failure
+from graphrag.query.client.model_prices import is_hashed
+from graphrag.query.client.structured_output import context_budget
+from graphrag.query.client.usage import CallLog, FailedCall, measure_calls
 from graphrag.query.index_header import (
     IndexHeader,
     SearchOptions,
@@ -20,9 +23,6 @@ from graphrag.query.index_header import (
 )
 from graphrag.query.index_tables import IndexTables, check_tables, open_tables
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
-from graphrag.query.model_facts import is_hashed
-from graphrag.query.replies import context_budget
-from graphrag.query.usage import CallLog, FailedCall, measure_calls
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -186,7 +186,7 @@ class _Shared:
         return await self._make_once("graph", lambda: open_graph_of(self._tables, self._texts))
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
-        from graphrag.query.models import open_completion
+        from graphrag.query.client.models import open_completion
         from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
 
         opened, models = await self.graph(), header.model_configs(method)
@@ -213,8 +213,8 @@ class _Shared:
 
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query import ranked_search as ranked
+        from graphrag.query.client.models import open_completion, open_embedding
         from graphrag.query.meaning import open_text_vectors
-        from graphrag.query.models import open_completion, open_embedding
         from graphrag.utils.api import load_search_prompt
 
         section, models = header.section(method), header.model_configs(method)

@@ -16,6 +16,7 @@ from graphrag.config.models.tog_search_config import RankedSearchConfig
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import prompt_files
 from graphrag.config.table_files import IndexNotBuiltError
+from graphrag.query.client.model_prices import is_hashed
 from graphrag.query.index_tables import (
     IndexTables,
     check_tables,
@@ -24,7 +25,6 @@ from graphrag.query.index_tables import (
     rows_of,
 )
 from graphrag.query.methods import GRAPH_METHODS, RANKED, count_passages, embeds, section_name
-from graphrag.query.model_facts import is_hashed
 from graphrag.query.text_languages import WORDS_VERSION, languages_of
 from graphrag.query.vector_tables import (
     VECTORS_OF,

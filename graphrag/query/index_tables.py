@@ -239,7 +239,7 @@ def _complete_text_units(frame: _Frame, tables: IndexTables) -> _Frame:
     if "text" in frame:
         frame = frame.assign(text=frame["text"].fillna(""))
     if "n_tokens" not in frame or frame["n_tokens"].isna().any():
-        from graphrag.query.tokens import default_encoding
+        from graphrag.query.client.tokens import default_encoding
 
         encode = default_encoding().encode_ordinary
         frame = frame.assign(n_tokens=[len(encode(text)) for text in frame["text"]])

@@ -13,9 +13,9 @@ import numpy as np
 
 from graphrag.config.table_files import find_table_files
 from graphrag.installation import WORDLLAMA
-from graphrag.query.calls import describe_error
-from graphrag.query.models import CountedEmbedding
-from graphrag.query.usage import NotAskedError, current_scope
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.models import CountedEmbedding
+from graphrag.query.client.usage import NotAskedError, current_scope
 from graphrag.query.vector_tables import (
     NoVectorsError,
     OtherLengthError,

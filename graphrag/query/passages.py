@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.query.client.tokens import default_encoding
 from graphrag.query.methods import LONG, count_passages
-from graphrag.query.tokens import default_encoding
 from graphrag.text.languages import Languages
 from graphrag.text.ranking import WordIndex
 from graphrag.text.sentences import sentence_ends

@@ -12,15 +12,15 @@ from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
 
 from graphrag.data_model.text_unit import TextUnit
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.client.call_errors import CutOffReplyError
+from graphrag.query.client.models import CountedCompletion, CountedEmbedding
+from graphrag.query.client.structured_output import ReplyForm, UnreadableReplyError
+from graphrag.query.client.usage import phase
 from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.index_texts import IndexTexts
 from graphrag.query.methods import AGENTIC_ROUNDS
-from graphrag.query.models import CountedCompletion, CountedEmbedding
 from graphrag.query.passages import Passage, Selection, show_passages
-from graphrag.query.replies import ReplyForm, UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
-from graphrag.query.usage import phase
 from graphrag.query.vector_tables import check_length
 from graphrag.text.ranking import best_of, fuse_scores
 

@@ -12,7 +12,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 End: TypeAlias = int | str
 """A verdict, or "search" or "judge" for what failed."""

@@ -31,7 +31,7 @@ from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 DONE, USAGE = 0, 2
 METHODS = ("tog", "basic")

@@ -12,7 +12,7 @@ from support.clock_evaluation import ROWS, Evaluation, flat
 from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.store.exchanges import _cut
-from graphrag.query.usage import MOST_OF_A_SCOPE, MOST_OF_A_TEXT, CallAttempt, Exchanges
+from graphrag.query.client.usage import MOST_OF_A_SCOPE, MOST_OF_A_TEXT, CallAttempt, Exchanges
 
 __all__ = ["browser"]
 NOT_KEPT = "Calls: not kept; output.keep_calls keeps them"

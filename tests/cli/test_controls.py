@@ -20,7 +20,7 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.console import open_console
 from graphrag.text.search_trace import Step
 from graphrag.text.terminal_escape import ShownText

@@ -8,8 +8,8 @@ from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, Fault, Record, offline_reply
 from support.projects import server_settings
 
-from graphrag.query.limits import Spending
-from graphrag.query.model_facts import model_price
+from graphrag.query.client.model_prices import model_price
+from graphrag.query.client.rate_limit import Spending
 
 USAGE, INCOMPLETE = 2, 3
 

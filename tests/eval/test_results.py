@@ -13,7 +13,7 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.cells import has_two_means, mean_cell
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 
 def result(method="tog", key="a", question="Who?", score=1, latency=1.0, **changes):

@@ -36,7 +36,7 @@ from graphrag.eval.runner.on_ray import (
     open_executor,
 )
 from graphrag.eval.testing import ScriptedJudge
-from graphrag.query.model_facts import model_price
+from graphrag.query.client.model_prices import model_price
 
 CONCURRENCY = 4
 MOST_CALLS = 4

@@ -12,7 +12,7 @@ from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.records.verdicts import combine_repeats
-from graphrag.query.models import open_completion
+from graphrag.query.client.models import open_completion
 
 SHOWN = """-----Sources-----
 id|text

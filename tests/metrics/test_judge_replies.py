@@ -20,9 +20,9 @@ from graphrag.eval.metrics.pairwise import compare_answers
 from graphrag.eval.metrics.rubric import DIMENSIONS, RubricJudge
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
-from graphrag.query.calls import RetryPolicy
-from graphrag.query.models import open_completion
-from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
+from graphrag.query.client.call_errors import RetryPolicy
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.structured_output import ReplyForm, UnreadableReplyError, read_reply
 
 ONE = '{"reason": "it fits", "score": 1}'
 ZERO = '{"reason": "it does not", "score": 0}'

@@ -11,10 +11,10 @@ import pytest
 from support.http_service import serving
 from support.lighthouse import model_config
 
-from graphrag.query.calls import GarbledReplyError, RetryPolicy
-from graphrag.query.direct.http import ask_json
-from graphrag.query.models import open_completion, open_embedding
-from graphrag.query.usage import CallLog, measure_calls
+from graphrag.query.client.call_errors import GarbledReplyError, RetryPolicy
+from graphrag.query.client.direct.http import ask_json
+from graphrag.query.client.models import open_completion, open_embedding
+from graphrag.query.client.usage import CallLog, measure_calls
 
 ANSWER: dict[str, Any] = {
     "choices": [{"message": {"content": "Ann."}, "finish_reason": "stop"}],

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from support.lighthouse import METHODS, QUESTION, MemoryJournal, counted, model_config, seen
 from support.openai_server import Fault, Json, running_server
 
-from graphrag.query.calls import GarbledReplyError, RetryPolicy, read_usage
-from graphrag.query.counted_result import CountedSearchResult
-from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.limits import CallLimit, Spending
-from graphrag.query.methods import embeds
-from graphrag.query.model_facts import model_price
-from graphrag.query.models import open_completion, open_embedding
-from graphrag.query.structured_search.tog_search import ToGSearch, build_in_memory
-from graphrag.query.usage import (
+from graphrag.query.client.call_errors import GarbledReplyError, RetryPolicy, read_usage
+from graphrag.query.client.model_prices import model_price
+from graphrag.query.client.models import open_completion, open_embedding
+from graphrag.query.client.rate_limit import CallLimit, Spending
+from graphrag.query.client.usage import (
     CallAttempt,
     CallLog,
     Usage,
@@ -28,6 +24,10 @@ from graphrag.query.usage import (
     sum_usages,
     summarize_attempts,
 )
+from graphrag.query.counted_result import CountedSearchResult
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.methods import embeds
+from graphrag.query.structured_search.tog_search import ToGSearch, build_in_memory
 
 N_SEARCHES = 8
 

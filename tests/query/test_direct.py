@@ -18,14 +18,14 @@ from support.lighthouse import SpiedServer, model_config
 from support.openai_server import MALFORMED_JSON, Fault, Json
 
 from graphrag.eval.metrics.rubric import RubricReply
-from graphrag.query.calls import RetryPolicy, is_refusal, is_transient, read_symptom
-from graphrag.query.direct.asking import describe_form
-from graphrag.query.direct.http import DirectError
-from graphrag.query.direct.settings import is_asked_directly, read_settings
-from graphrag.query.model_facts import known_facts
-from graphrag.query.models import CountedCompletion, open_completion, open_embedding
-from graphrag.query.tokens import ModelTokenizer
-from graphrag.query.usage import CallAttempt, CallLog, measure_calls
+from graphrag.query.client.call_errors import RetryPolicy, is_refusal, is_transient, read_symptom
+from graphrag.query.client.direct.asking import describe_form
+from graphrag.query.client.direct.http import DirectError
+from graphrag.query.client.direct.settings import is_asked_directly, read_settings
+from graphrag.query.client.model_prices import known_facts
+from graphrag.query.client.models import CountedCompletion, open_completion, open_embedding
+from graphrag.query.client.tokens import ModelTokenizer
+from graphrag.query.client.usage import CallAttempt, CallLog, measure_calls
 
 KINDS = ("litellm", "direct")
 
@@ -77,7 +77,7 @@ def test_settings_become_headers_a_body_and_a_query(monkeypatch):
 
 
 def test_no_session_is_left_open_after_a_loop_has_ended(server):
-    from graphrag.query.direct import http
+    from graphrag.query.client.direct import http
 
     async def ask() -> None:
         await asyncio.gather(
@@ -103,9 +103,9 @@ import asyncio, json, sys
 from graphrag_llm.config import ModelConfig
 from graphrag.eval.metrics import LLMJudge
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.query.models import open_completion
-from graphrag.query.usage import measure_calls
-from graphrag.query.model_facts import known_facts
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.usage import measure_calls
+from graphrag.query.client.model_prices import known_facts
 async def main():
     model = open_completion(ModelConfig(**json.loads(sys.argv[1])))
     with measure_calls() as log:

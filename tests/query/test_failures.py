@@ -15,11 +15,11 @@ from support.lighthouse import METHODS, QUESTION, chat_gets
 from support.openai_server import MALFORMED_JSON, Fault, Json
 from typer.testing import CliRunner
 
-from graphrag.query.calls import RetryPolicy, read_retry_policy
+from graphrag.query.client.call_errors import RetryPolicy, read_retry_policy
+from graphrag.query.client.models import open_completion, open_embedding
+from graphrag.query.client.usage import CallLog, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.methods import embeds
-from graphrag.query.models import open_completion, open_embedding
-from graphrag.query.usage import CallLog, measure_calls
 from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.query.limits import AdaptiveLimit, CallLimit, Lane, Outage, RateWindow
-from graphrag.query.own_time import OwnTime
+from graphrag.query.client.active_time import OwnTime
+from graphrag.query.client.rate_limit import AdaptiveLimit, CallLimit, Lane, Outage, RateWindow
 
 Event = tuple[bool, float, int]
 

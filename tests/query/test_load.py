@@ -24,10 +24,10 @@ from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, Unit
 from graphrag.eval.store.session import StoredSession
-from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
-from graphrag.query.limits import CallLimit, ServiceDownError
-from graphrag.query.models import CountedCompletion, open_completion, open_embedding
-from graphrag.query.usage import CallLog, CallTime, measure_calls, sum_usages
+from graphrag.query.client.call_errors import GarbledReplyError, NoReplyError, RetryPolicy
+from graphrag.query.client.models import CountedCompletion, open_completion, open_embedding
+from graphrag.query.client.rate_limit import CallLimit, ServiceDownError
+from graphrag.query.client.usage import CallLog, CallTime, measure_calls, sum_usages
 
 VERDICT = '{"reason": "as it should be", "score": 1}'
 FAST = RetryPolicy(max_retries=5, base_delay_s=0.005, max_delay_s=0.02)
@@ -277,7 +277,7 @@ async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(ser
 
 
 async def test_a_service_with_fewer_places_is_asked_less(server, caplog):
-    caplog.set_level("INFO", "graphrag.query.limits")
+    caplog.set_level("INFO", "graphrag.query.client.rate_limit")
 
     def faults(n: int, request: Json) -> Fault | None:
         open_ = sum(record.outcome == "open" for record in server.records)

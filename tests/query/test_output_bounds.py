@@ -6,11 +6,11 @@ from pydantic import BaseModel
 from support.lighthouse import QUESTION, SpiedServer
 from support.openai_server import Fault
 
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.client.call_errors import CutOffReplyError
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.structured_output import allowed_output
+from graphrag.query.client.usage import CallLog, OutputBound, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.models import open_completion
-from graphrag.query.replies import allowed_output
-from graphrag.query.usage import CallLog, OutputBound, measure_calls
 
 
 class Wanted(BaseModel):

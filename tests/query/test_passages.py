@@ -19,11 +19,11 @@ from graphrag.eval.metrics.loss import trace_loss
 from graphrag.eval.metrics.measures import measure
 from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.methods import MethodSet
+from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.query.passages import GAP, split_text
-from graphrag.query.tokens import default_encoding
 
 METHODS = ("bm25", "ppr", "tog")
 FILLER = "The {} harbour was calm that day and nobody at the quay had much to do before noon. "

@@ -11,9 +11,9 @@ from support.openai_server import Fault, offline_reply
 from support.services import REFUSING, THINKING, THOUGHT, Service
 
 from graphrag.eval.metrics.judge import LLMJudge
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.usage import CallLog, OutputBound, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, OutputBound, measure_calls
 
 STREAMED = ("no stream", "Mistral: 422 for stream_options")
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from graphrag.cli.main import app
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.client.usage import Usage, sum_usages
 
 
 def read(evaluation: Evaluation, name: str) -> Json:

@@ -27,7 +27,7 @@ from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.index_costs import IndexCost, StepCost
 from graphrag.eval.web.plots import plot_run
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
 TOKENS = {

@@ -18,7 +18,7 @@ from graphrag.eval.results.terms import BUDGET
 from graphrag.eval.stats.gates import Reason
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"
 ALLOWED = {

@@ -7,8 +7,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.report.questions import show_question
-from graphrag.query.calls import describe_error
-from graphrag.query.usage import Usage
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.usage import Usage
 
 
 class InternalServerError(OpenAIError):

@@ -8,7 +8,7 @@ from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.report.row_table import render_rows, tabulate_rows
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 
 def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():

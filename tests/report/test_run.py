@@ -12,7 +12,7 @@ from graphrag.eval.report.run_tables import measures_tables, spent_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.usage import describe_beside
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 FORMS = list_forms(())
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.results.usage import label_embedded
-from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
-from graphrag.query.usage import CallAttempt, Usage, sum_usages, summarize_attempts
+from graphrag.query.client.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
+from graphrag.query.client.usage import CallAttempt, Usage, sum_usages, summarize_attempts
 
 RULES, HASHED, GPT = "offline/rules", "offline/hashed-ngrams", "openai/gpt-4o"
 ALL = "offline baseline models"

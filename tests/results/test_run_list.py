@@ -27,7 +27,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 METHODS, N = ("tog", "basic"), 60
 FURTHER: dict[str, object] = {"further": {"quality": {}}}

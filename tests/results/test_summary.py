@@ -14,7 +14,7 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, f
 from graphrag.eval.report.run import list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 ENDS = ("right", "wrong", "search failed", "judge failed", "unreadable", "not judged", "abstains")
 

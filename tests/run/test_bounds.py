@@ -11,11 +11,11 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.store.records import Unit
 from graphrag.eval.testing import ScriptedRunner
-from graphrag.query.caller import ModelCaller
-from graphrag.query.calls import Answer, RetryPolicy
-from graphrag.query.limits import CallLimit
+from graphrag.query.client.call_errors import Answer, RetryPolicy
+from graphrag.query.client.model_client import ModelCaller
+from graphrag.query.client.rate_limit import CallLimit
+from graphrag.query.client.usage import CallLog
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import CallLog
 
 ROWS = [{"id": "q1", "question": "Who built the tower clock of Ashcombe?", "answer": "Idris Vane"}]
 

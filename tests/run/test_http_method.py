@@ -12,7 +12,7 @@ from support.http_service import serving
 
 from graphrag.eval.config.sections import HttpService
 from graphrag.eval.runner.methods import find, read_answer
-from graphrag.query.calls import GarbledReplyError
+from graphrag.query.client.call_errors import GarbledReplyError
 
 KEY = "rk-4711-abcdefgh"
 WHOLE = {

@@ -33,7 +33,7 @@ async def abstaining(question):
     return MethodAnswer("No idea.", ("The clock.",), abstained=True)
 
 async def refused(question):
-    from graphrag.query.models import open_completion
+    from graphrag.query.client.models import open_completion
     from graphrag_llm.config import ModelConfig
     model = open_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
     system = {"role": "system", "content": "-----Sources-----\\nid|text\\n"}

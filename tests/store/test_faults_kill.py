@@ -13,7 +13,7 @@ from support.small_runs import Asked, SmallRun, in_child, noting, watched_writes
 from graphrag.eval.results.runs import paid_usages
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.session import StoredSession
-from graphrag.query.usage import sum_usages
+from graphrag.query.client.usage import sum_usages
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ from graphrag.eval.store.records import (
     StoredResponse,
 )
 from graphrag.eval.store.session import Standing, StoredSession, unkept_session
-from graphrag.query.figures import MOST_COUNT
-from graphrag.query.usage import (
+from graphrag.query.client.checked_numbers import MOST_COUNT
+from graphrag.query.client.usage import (
     CallAttempt,
     CallLog,
     RecordedCall,

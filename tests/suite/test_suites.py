@@ -43,7 +43,7 @@ from graphrag.eval.suite.summary import (
     summarize_suite,
 )
 from graphrag.eval.testing import ScriptedJudge
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 PASSAGE = "Idris Vane is married to Clara Reed."

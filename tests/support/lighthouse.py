@@ -18,7 +18,7 @@ from support.openai_server import (
     totals_of,
 )
 
-from graphrag.query.usage import RecordedCall, Usage
+from graphrag.query.client.usage import RecordedCall, Usage
 
 MakeProject = Callable[..., Path]
 QUESTION = "Who repaired the great lamp with Marta Quill?"

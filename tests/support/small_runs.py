@@ -26,8 +26,8 @@ from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
-from graphrag.query.models import open_completion
-from graphrag.query.replies import Completion, TokenUsage
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.structured_output import Completion, TokenUsage
 
 METRICS = ("correctness", "relevance")
 _TYPE = "at_once"

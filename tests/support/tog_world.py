@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from support.openai_server import Json
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-from graphrag.query.models import read_reply
+from graphrag.query.client.models import read_reply
+from graphrag.query.client.usage import CallAttempt, current_phase, current_scope
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import (
     GraphStore,
@@ -22,7 +23,6 @@ from graphrag.query.structured_search.tog_search import (
     build_in_memory,
 )
 from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
-from graphrag.query.usage import CallAttempt, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 

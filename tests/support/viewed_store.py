@@ -21,7 +21,7 @@ from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.web.server import Listener, make_server
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 METHODS = ("tog", "basic")
 NASTY = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"

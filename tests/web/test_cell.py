@@ -11,7 +11,7 @@ from support.page_results import METRICS, NASTY, answer, evaluated
 
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.web.cell import render_cell
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 
 class Shown(HTMLParser):

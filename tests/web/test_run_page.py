@@ -22,7 +22,7 @@ from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.web.run_report import report_pieces
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 
 SAMPLES = [
     Sample(

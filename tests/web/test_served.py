@@ -30,7 +30,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.web.server import Listener
-from graphrag.query.models import open_completion
+from graphrag.query.client.models import open_completion
 
 
 @pytest.fixture(scope="module")

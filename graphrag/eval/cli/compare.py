@@ -19,7 +19,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.query.usage import Usage
+    from graphrag.query.client.usage import Usage
 
 EXIT_CODES = {"pass": DONE, "inconclusive": INCOMPLETE, "fail": FAILED}
 PLAN = "How many questions"

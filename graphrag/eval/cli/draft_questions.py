@@ -27,11 +27,11 @@ from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.methods import answering_config, open_answering
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file
+from graphrag.query.client.model_prices import is_offline
+from graphrag.query.client.rate_limit import AllowanceSpentError, CallLimit, Spending
+from graphrag.query.client.usage import CallLog, sum_usages
 from graphrag.query.index_header import model_name
 from graphrag.query.index_tables import open_tables
-from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
-from graphrag.query.model_facts import is_offline
-from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted

@@ -30,12 +30,12 @@ from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.runner.plan import RunPlan
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import Unit
-from graphrag.query.calls import asked_tier
+from graphrag.query.client.call_errors import asked_tier
+from graphrag.query.client.model_prices import is_offline, list_prices, model_price
+from graphrag.query.client.structured_output import own_bound
+from graphrag.query.client.usage import sum_known
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
-from graphrag.query.model_facts import is_offline, list_prices, model_price
-from graphrag.query.replies import own_bound
-from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"

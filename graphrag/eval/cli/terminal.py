@@ -123,7 +123,7 @@ def _explain(error: Exception, verbose: bool) -> int:
     if is_usage or isinstance(error, EvalError):
         say(f"Error: {text}", "red", stderr=True)
     elif not verbose:
-        from graphrag.query.calls import describe_error
+        from graphrag.query.client.call_errors import describe_error
 
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
         say(text, "red", stderr=True)

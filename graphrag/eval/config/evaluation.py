@@ -41,7 +41,7 @@ from graphrag.eval.config.sections import (
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import BUILT_IN, DEFAULT_METRICS, is_graded
 from graphrag.eval.records.own_code import is_declared, load_parts
-from graphrag.query.limits import DEFAULT_PATIENCE_S
+from graphrag.query.client.rate_limit import DEFAULT_PATIENCE_S
 from graphrag.query.methods import BUDGET, has_budget
 from graphrag.text.cli_hints import config_name, eval_line
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input

@@ -20,7 +20,7 @@ from graphrag.eval.metrics.judge import (
 )
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.replies import ReplyForm
+from graphrag.query.client.structured_output import ReplyForm
 from graphrag.text.json_records import Stored
 
 _MEASURES = ("vital", "with_okay")

@@ -18,7 +18,7 @@ from graphrag.eval.metrics.rubric import RUBRIC
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, read_parts
 from graphrag.eval.records.own_code import OwnPart, Registry, contained
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.calls import describe_error
+from graphrag.query.client.call_errors import describe_error
 
 P = ParamSpec("P")
 T = TypeVar("T")

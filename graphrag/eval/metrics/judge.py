@@ -21,10 +21,15 @@ from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
 from graphrag.eval.records.verdicts import MetricScores as MetricScores
-from graphrag.query.calls import CutOffReplyError, is_refusal, name_remedy, read_failure
-from graphrag.query.models import CountedCompletion, note_uncounted
-from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
-from graphrag.query.usage import phase
+from graphrag.query.client.call_errors import (
+    CutOffReplyError,
+    is_refusal,
+    name_remedy,
+    read_failure,
+)
+from graphrag.query.client.models import CountedCompletion, note_uncounted
+from graphrag.query.client.structured_output import ReplyForm, UnreadableReplyError, read_reply
+from graphrag.query.client.usage import phase
 
 if TYPE_CHECKING:
     pass

@@ -15,7 +15,7 @@ from graphrag.eval.metrics.judge import (
 )
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.replies import read_number
+from graphrag.query.client.structured_output import read_number
 from graphrag.text.json_records import Stored
 
 QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness", "relevance")

@@ -14,7 +14,12 @@ from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_number, read_reply
+from graphrag.query.client.structured_output import (
+    ReplyForm,
+    UnreadableReplyError,
+    read_number,
+    read_reply,
+)
 from graphrag.text.float_compare import is_below
 from graphrag.text.json_records import Stored
 

@@ -15,7 +15,7 @@ from graphrag.eval.metrics.judge import (
     write_prompt,
 )
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.replies import read_choice
+from graphrag.query.client.structured_output import read_choice
 
 if TYPE_CHECKING:
     from graphrag.eval.stats.intervals import Estimate

@@ -6,7 +6,7 @@ from typing import TypeAlias, TypedDict
 
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, MetricScores
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.json_records import Stored
 from graphrag.text.search_trace import Step
 

@@ -150,7 +150,9 @@ class OwnPart:
             with contained("it"):
                 yield
         except Exception as error:
-            from graphrag.query.calls import describe_error  # needed where something broke alone
+            from graphrag.query.client.call_errors import (
+                describe_error,  # needed where something broke alone
+            )
 
             raise self.refuse(describe_error(error)) from error
 

@@ -23,7 +23,7 @@ from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.json_records import whole_json
 from graphrag.text.phrases import counted, join_names, shorten

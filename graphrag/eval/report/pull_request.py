@@ -23,7 +23,7 @@ from graphrag.eval.report.comparison import (
 )
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact
 

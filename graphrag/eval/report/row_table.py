@@ -13,7 +13,7 @@ from graphrag.text.terminal_escape import harmless_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.usage import Usage
+    from graphrag.query.client.usage import Usage
 
 _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 

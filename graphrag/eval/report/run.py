@@ -25,8 +25,8 @@ from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.eval.results.conditions import explain_conditions
 from graphrag.eval.results.usage import refused_parameters
-from graphrag.query.model_facts import is_offline
-from graphrag.query.refused import describe_refused
+from graphrag.query.client.model_prices import is_offline
+from graphrag.query.client.refused_parameters import describe_refused
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names
 

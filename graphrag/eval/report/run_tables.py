@@ -27,7 +27,7 @@ from graphrag.eval.report.cells import (
 )
 from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
 from graphrag.eval.results.rows import FAILED_AS_0
-from graphrag.query.usage import sum_known
+from graphrag.query.client.usage import sum_known
 from graphrag.text.float_compare import number_beside
 from graphrag.text.phrases import counted, join_names
 

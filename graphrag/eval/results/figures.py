@@ -32,7 +32,7 @@ from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
-from graphrag.query.usage import Usage, sum_known, sum_usages
+from graphrag.query.client.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_records import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]

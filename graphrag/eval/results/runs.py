@@ -57,8 +57,8 @@ from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
-from graphrag.query.model_labels import label_names
-from graphrag.query.usage import Usage, sum_usages, sum_usd
+from graphrag.query.client.model_labels import label_names
+from graphrag.query.client.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, IndexFacts]

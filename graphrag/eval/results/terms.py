@@ -9,8 +9,8 @@ from graphrag.eval.results.rows import QuestionKey, Row, item_means
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.index_costs import KINDS, IndexCost
 from graphrag.eval.store.records import RunSetup
+from graphrag.query.client.usage import sum_known
 from graphrag.query.methods import BUDGET, Need, has_budget, need_of
-from graphrag.query.usage import sum_known
 
 Unit: TypeAlias = Literal["cost_usd", "tokens"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -6,7 +6,7 @@ from statistics import fmean
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED
-from graphrag.query.model_labels import (
+from graphrag.query.client.model_labels import (
     ANSWERS,
     EMBEDDINGS,
     VERDICTS,
@@ -14,7 +14,7 @@ from graphrag.query.model_labels import (
     label_names,
     label_roles,
 )
-from graphrag.query.usage import Usage, sum_known, sum_usages, sum_usd
+from graphrag.query.client.usage import Usage, sum_known, sum_usages, sum_usd
 
 _SUMS = (
     *("llm_calls_by_phase", "prompt_tokens_by_phase", "output_tokens_by_phase"),

@@ -23,10 +23,10 @@ from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
+from graphrag.query.client.model_prices import input_limit, is_hashed, is_offline, model_price
+from graphrag.query.client.structured_output import own_bound
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
-from graphrag.query.model_facts import input_limit, is_hashed, is_offline, model_price
-from graphrag.query.replies import own_bound
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names, shorten
 

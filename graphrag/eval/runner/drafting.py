@@ -34,8 +34,8 @@ from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials
 from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.stats.intervals import grouped
-from graphrag.query.replies import ReplyForm
-from graphrag.query.usage import CallLog, Usage, measure_calls
+from graphrag.query.client.structured_output import ReplyForm
+from graphrag.query.client.usage import CallLog, Usage, measure_calls
 
 _S = TypeVar("_S", Draft, Material, Sample)
 _T = TypeVar("_T")

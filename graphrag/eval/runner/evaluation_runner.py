@@ -53,11 +53,16 @@ from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession, unkept_session
-from graphrag.query.calls import CutOffReplyError, describe_error
-from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
+from graphrag.query.client.call_errors import CutOffReplyError, describe_error
+from graphrag.query.client.checked_numbers import (
+    MOST_SECONDS,
+    ImpossibleFigureError,
+    read_count,
+    read_figure,
+)
+from graphrag.query.client.usage import UNCOUNTED, CallLog, Usage, current_scope, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.usage import UNCOUNTED, CallLog, Usage, current_scope, measure_calls
 from graphrag.text.log_lines import stay_silent
 
 if TYPE_CHECKING:

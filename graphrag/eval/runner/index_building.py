@@ -19,9 +19,9 @@ from graphrag.config.settings_files import SettingsError, check_index_prompts, f
 from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
-from graphrag.query.calls import describe_error
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.usage import phase
 from graphrag.query.index_tables import fingerprint_tables, open_tables
-from graphrag.query.usage import phase
 from graphrag.query.vector_index import optimise_vectors
 from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
 from graphrag.text.cli_hints import release_line
@@ -209,7 +209,7 @@ async def build_index(
     output, building = Path(str(config.output_storage.base_dir)), unfinished_folder(root)
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
-    from graphrag.query.release_replies import count_replies, watch_replies
+    from graphrag.query.client.release_replies import count_replies, watch_replies
 
     counting = count_replies(redirected)
     seconds: dict[str, float] = {}

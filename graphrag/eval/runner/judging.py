@@ -32,12 +32,12 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
-from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.client.call_errors import describe_error, is_refusal
+from graphrag.query.client.model_prices import is_offline
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.structured_output import read_choice
+from graphrag.query.client.usage import CallLog, current_scope, measure_calls, phase
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
-from graphrag.query.model_facts import is_offline
-from graphrag.query.models import open_completion
-from graphrag.query.replies import read_choice
-from graphrag.query.usage import CallLog, current_scope, measure_calls, phase
 
 FAITHFULNESS = "faithfulness"
 _REFUSE = f"judge_{REFUSAL.name}"

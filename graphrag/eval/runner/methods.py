@@ -32,8 +32,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.own_code import contained, hash_source, import_object
 from graphrag.eval.runner.threads import ask_in_thread
-from graphrag.query.caller import ModelCaller
-from graphrag.query.calls import (
+from graphrag.query.client.call_errors import (
     GarbledReplyError,
     NoReplyError,
     RetryPolicy,
@@ -42,19 +41,25 @@ from graphrag.query.calls import (
     is_refusal,
     read_failure,
 )
-from graphrag.query.figures import MOST_USD, ImpossibleFigureError, read_count, read_figure
+from graphrag.query.client.checked_numbers import (
+    MOST_USD,
+    ImpossibleFigureError,
+    read_count,
+    read_figure,
+)
+from graphrag.query.client.model_client import ModelCaller
+from graphrag.query.client.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import BUDGET, METHODS, embeds, section_name
-from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.text.cli_hints import config_name
 from graphrag.text.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
+    from graphrag.query.client.models import CountedCompletion
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.models import CountedCompletion
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -81,7 +86,7 @@ def answering_config(header: IndexHeader) -> "ModelConfig":
 
 def open_answering(header: IndexHeader) -> "CountedCompletion":
     """Open the model that answers."""
-    from graphrag.query.models import open_completion
+    from graphrag.query.client.models import open_completion
 
     return open_completion(answering_config(header))
 
@@ -282,7 +287,7 @@ class HttpMethod:
             raise SearchError(msg, is_refusal(error), failed.context_is_full) from error
 
     async def _ask(self, url: str, body: object, mark: object, scope: CallLog) -> object:
-        from graphrag.query.direct.http import APIConnectionError, ask_json  # aiohttp
+        from graphrag.query.client.direct.http import APIConnectionError, ask_json  # aiohttp
 
         allowed = self._caller.time(scope)
         async with self._caller.admitted(mark, lambda: 0, scope) as place:

@@ -31,9 +31,9 @@ from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.methods import Method
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
-from graphrag.query.calls import describe_error
-from graphrag.query.limits import CallLimit, Lane, Spending
-from graphrag.query.usage import (
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.rate_limit import CallLimit, Lane, Spending
+from graphrag.query.client.usage import (
     CallAttempt,
     CallLog,
     CallTime,

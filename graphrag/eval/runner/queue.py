@@ -17,8 +17,8 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession
-from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
-from graphrag.query.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
+from graphrag.query.client.rate_limit import AllowanceSpentError, CallLimit, Spending
+from graphrag.query.client.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
 from graphrag.text.cli_hints import config_name
 
 _LEAST_S = 60.0

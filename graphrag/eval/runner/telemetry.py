@@ -30,9 +30,9 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.queue import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
-from graphrag.query.calls import describe_error
-from graphrag.query.model_facts import is_offline
-from graphrag.query.usage import CallAttempt, CallLog, Message
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.model_prices import is_offline
+from graphrag.query.client.usage import CallAttempt, CallLog, Message
 from graphrag.text.redaction import know_settings, redact
 
 _NAME = "graphrag-eval"

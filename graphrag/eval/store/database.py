@@ -57,8 +57,8 @@ from graphrag.eval.store.rows import (
     verdict_row,
     verdicts_of,
 )
-from graphrag.query.figures import ImpossibleFigureError
-from graphrag.query.usage import (
+from graphrag.query.client.checked_numbers import ImpossibleFigureError
+from graphrag.query.client.usage import (
     CallAttempt,
     Exchanges,
     RecordedCall,

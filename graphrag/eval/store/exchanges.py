@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.store.connection import Statement, Values
 from graphrag.eval.store.records import CallScope, now
-from graphrag.query.usage import Exchange, Exchanges
+from graphrag.query.client.usage import Exchange, Exchanges
 from graphrag.text.redaction import redact, redact_data
 from graphrag.text.terminal_escape import mend_text
 

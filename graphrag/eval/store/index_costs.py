@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from graphrag.query.usage import CallKind, sum_known, sum_usd, summarize_attempts
+from graphrag.query.client.usage import CallKind, sum_known, sum_usd, summarize_attempts
 
 if TYPE_CHECKING:
-    from graphrag.query.release_replies import ReleaseReply
+    from graphrag.query.client.release_replies import ReleaseReply
 
 COST_FILE = "index_cost.json"
 KINDS: tuple[CallKind, ...] = ("completion", "embedding")

@@ -12,7 +12,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.index_costs import IndexCost
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.phrases import counted
 
 

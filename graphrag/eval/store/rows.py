@@ -11,8 +11,8 @@ from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
-from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError
-from graphrag.query.usage import UNCOUNTED, Usage
+from graphrag.query.client.checked_numbers import MOST_SECONDS, ImpossibleFigureError
+from graphrag.query.client.usage import UNCOUNTED, Usage
 
 _T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]

@@ -21,7 +21,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
 from graphrag.eval.store.rows import Shown
-from graphrag.query.usage import (
+from graphrag.query.client.usage import (
     CallAttempt,
     CallJournal,
     CallLog,

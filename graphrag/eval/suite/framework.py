@@ -23,7 +23,7 @@ from graphrag.eval.suite.evaluation import (
     score_case,
 )
 from graphrag.eval.suite.evaluators import FIVE
-from graphrag.query.calls import describe_error
+from graphrag.query.client.call_errors import describe_error
 from graphrag.text.float_compare import is_below, number_beside
 
 ALPHA = 0.05

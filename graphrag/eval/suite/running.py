@@ -60,9 +60,9 @@ from graphrag.eval.suite.tools import (
     stopwatch,
     with_methods,
 )
-from graphrag.query.calls import describe_error
+from graphrag.query.client.call_errors import describe_error
+from graphrag.query.client.usage import CallLog, Usage
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.usage import CallLog, Usage
 from graphrag.text.float_compare import number_beside
 
 OnCase = Callable[[int, int, CaseResult], None]

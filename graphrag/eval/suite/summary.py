@@ -34,7 +34,7 @@ from graphrag.eval.suite.framework import (
     recommend,
     time_metrics,
 )
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.client.usage import Usage, sum_usages
 from graphrag.text.float_compare import is_below, number_beside
 from graphrag.text.json_records import Stored, whole_json
 from graphrag.text.phrases import counted

@@ -21,12 +21,12 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits
 from graphrag.eval.store.records import StoredResponse, Unit
-from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.client.call_errors import describe_error, is_refusal
+from graphrag.query.client.models import open_completion
+from graphrag.query.client.rate_limit import CallLimit
+from graphrag.query.client.usage import CallLog, Usage, measure_calls
 from graphrag.query.index_header import IndexHeader, describe_model
 from graphrag.query.index_tables import rows_of
-from graphrag.query.limits import CallLimit
-from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, Usage, measure_calls
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion

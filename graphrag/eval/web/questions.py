@@ -16,7 +16,7 @@ from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.search_trace import Step, first_read
 
 Json: TypeAlias = dict[str, object]

@@ -46,7 +46,7 @@ from graphrag.eval.web.questions import (
     order_metrics,
     trace_answers,
 )
-from graphrag.query.usage import Usage
+from graphrag.query.client.usage import Usage
 from graphrag.text.cli_hints import anywhere, current_command, eval_line_here, find_lines
 from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted

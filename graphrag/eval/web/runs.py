@@ -38,7 +38,7 @@ from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, rea
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
 from graphrag.eval.web.two_runs import render_two_runs
-from graphrag.query.usage import sum_usages
+from graphrag.query.client.usage import sum_usages
 from graphrag.text.phrases import counted, shorten
 
 Kept = TypeVar("Kept")

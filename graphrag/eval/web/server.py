@@ -35,7 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graphrag.eval.annotation.review import RowChanged
 from graphrag.eval.errors import ChangedElsewhere, EvalError, UsageError
 from graphrag.eval.web.page import render
-from graphrag.query.calls import describe_error
+from graphrag.query.client.call_errors import describe_error
 from graphrag.text.redaction import redact
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pandas as pd
 from pydantic_core import from_json
 
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.client.call_errors import CutOffReplyError
+from graphrag.query.client.structured_output import UnreadableReplyError
+from graphrag.query.client.thoughts import without_thoughts
+from graphrag.query.client.usage import OutputBound, phase
 from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.passages import Selection, show_passages
-from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
     NextStep,
@@ -31,8 +33,6 @@ from graphrag.query.structured_search.tog_search.store import (
     TextUnits,
 )
 from graphrag.query.structured_search.tog_search.walk import Row
-from graphrag.query.thoughts import without_thoughts
-from graphrag.query.usage import OutputBound, phase
 from graphrag.text.citations import CITATION
 from graphrag.text.phrases import shorten
 

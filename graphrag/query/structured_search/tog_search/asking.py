@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from graphrag.query.calls import CutOffReplyError
-from graphrag.query.models import note_uncounted
-from graphrag.query.replies import (
+from graphrag.query.client.call_errors import CutOffReplyError
+from graphrag.query.client.models import note_uncounted
+from graphrag.query.client.structured_output import (
     ReplyForm,
     UnreadableReplyError,
     bound_in_force,
     read_reply,
     read_texts,
 )
-from graphrag.query.usage import CUT_OFF, OutputBound
+from graphrag.query.client.usage import CUT_OFF, OutputBound
 
 if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer

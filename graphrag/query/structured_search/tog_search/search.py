@@ -12,9 +12,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.client.call_errors import CutOffReplyError
+from graphrag.query.client.models import count_completion
+from graphrag.query.client.usage import CallLog, OutputBound, current_scope, measure_calls
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
-from graphrag.query.models import count_completion
 from graphrag.query.structured_search.tog_search import asking, spreading
 from graphrag.query.structured_search.tog_search.answer import (
     Call,
@@ -31,7 +32,6 @@ from graphrag.query.structured_search.tog_search.walk import (
     rows_to_relationships,
     rows_to_texts,
 )
-from graphrag.query.usage import CallLog, OutputBound, current_scope, measure_calls
 from graphrag.text.phrases import fold_line
 
 if TYPE_CHECKING:

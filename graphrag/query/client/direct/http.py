@@ -15,8 +15,8 @@ from typing import Any, TypeVar, cast
 import aiohttp
 from yarl import URL
 
-from graphrag.query.calls import GarbledReplyError
-from graphrag.query.direct.settings import DirectSettings, proxy_of
+from graphrag.query.client.call_errors import GarbledReplyError
+from graphrag.query.client.direct.settings import DirectSettings, proxy_of
 
 Json = Mapping[str, object]
 T = TypeVar("T")
@@ -144,7 +144,7 @@ async def _session() -> aiohttp.ClientSession:
     if loop in _SESSIONS:
         return _SESSIONS[loop][0]
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.limits
+        connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.client.rate_limit
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         headers={"Accept-Encoding": "gzip"},

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from graphrag.embedded import OFFLINE_LABEL
-from graphrag.query.model_facts import is_offline
+from graphrag.query.client.model_prices import is_offline
 from graphrag.text.phrases import join_names
 
 ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"

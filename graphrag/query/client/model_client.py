@@ -11,7 +11,8 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphrag.query.calls import (
+from graphrag.query.client.active_time import start_timer
+from graphrag.query.client.call_errors import (
     LONGEST_WAIT_S,
     Answer,
     GarbledReplyError,
@@ -26,11 +27,10 @@ from graphrag.query.calls import (
     read_symptom,
     retry_after_s,
 )
-from graphrag.query.limits import CallLimit, Lane, Place, ServiceDownError, Spending
-from graphrag.query.own_time import start_timer
-from graphrag.query.refused import adapt, was_sent
-from graphrag.query.thoughts import without_thoughts
-from graphrag.query.usage import (
+from graphrag.query.client.rate_limit import CallLimit, Lane, Place, ServiceDownError, Spending
+from graphrag.query.client.refused_parameters import adapt, was_sent
+from graphrag.query.client.thoughts import without_thoughts
+from graphrag.query.client.usage import (
     CallAttempt,
     CallKind,
     CallLog,

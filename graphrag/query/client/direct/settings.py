@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from graphrag.query.model_facts import known_facts
+from graphrag.query.client.model_prices import known_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema
 
 from graphrag.config.models.strict_section import explain_first
-from graphrag.query.calls import Answer, GarbledReplyError
+from graphrag.query.client.call_errors import Answer, GarbledReplyError
+from graphrag.query.client.model_prices import known_facts
+from graphrag.query.client.thoughts import lone_ends, without_opened
+from graphrag.query.client.usage import OutputBound
 from graphrag.query.methods import section_name
-from graphrag.query.model_facts import known_facts
-from graphrag.query.thoughts import lone_ends, without_opened
-from graphrag.query.usage import OutputBound
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

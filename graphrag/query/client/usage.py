@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import Field
 
-from graphrag.query.figures import Count, Dollars, StoredFigures
-from graphrag.query.model_facts import model_price
-from graphrag.query.own_time import OwnTime
+from graphrag.query.client.active_time import OwnTime
+from graphrag.query.client.checked_numbers import Count, Dollars, StoredFigures
+from graphrag.query.client.model_prices import model_price
 
 T = TypeVar("T")
 _Number = TypeVar("_Number", int, float)
@@ -404,7 +404,7 @@ def _text(content: object) -> str:
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
-    - ``limit``: gives a place to each request in flight, as ``graphrag.query.limits.CallLimit``
+    - ``limit``: gives a place to each request in flight, as ``graphrag.query.client.rate_limit.CallLimit``
       does; shared between the scopes of a run.
     - ``journal``: where finished calls are kept and looked up.
     - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag.query.caller import ModelCaller
-from graphrag.query.calls import (
+from graphrag.query.client.call_errors import (
     Answer,
     CutOffReplyError,
     GarbledReplyError,
@@ -15,10 +14,12 @@ from graphrag.query.calls import (
     read_retry_policy,
     read_usage,
 )
-from graphrag.query.direct.settings import is_asked_directly
-from graphrag.query.limits import CallLimit
-from graphrag.query.refused import adapt
-from graphrag.query.replies import (
+from graphrag.query.client.direct.settings import is_asked_directly
+from graphrag.query.client.model_client import ModelCaller
+from graphrag.query.client.rate_limit import CallLimit
+from graphrag.query.client.refused_parameters import adapt
+from graphrag.query.client.streaming import stream_from
+from graphrag.query.client.structured_output import (
     THOUGHTS_ALONE,
     Completion,
     Embeddings,
@@ -32,10 +33,9 @@ from graphrag.query.replies import (
     read_refusal,
     read_reply,
 )
-from graphrag.query.streaming import stream_from
-from graphrag.query.thoughts import SpokenText, without_thoughts
-from graphrag.query.tokens import ModelTokenizer
-from graphrag.query.usage import (
+from graphrag.query.client.thoughts import SpokenText, without_thoughts
+from graphrag.query.client.tokens import ModelTokenizer
+from graphrag.query.client.usage import (
     CUT_OFF,
     CallAttempt,
     CallLog,
@@ -323,7 +323,7 @@ class CountedEmbedding:
 
     def embedding(self, /, **kwargs: object) -> Embeddings:
         """Embed and block this thread, as the released searches do."""
-        from graphrag.query.direct.http import wait_for
+        from graphrag.query.client.direct.http import wait_for
 
         scope = current_scope() or CallLog()
         try:
@@ -370,7 +370,7 @@ def _without(config: "ModelConfig", settings: Request, left_out: frozenset[str])
 
 def _make_completion(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     if is_asked_directly(config):
-        from graphrag.query.direct.asking import DirectModel
+        from graphrag.query.client.direct.asking import DirectModel
 
         return DirectModel(config).ask
     from graphrag_llm.completion import create_completion
@@ -393,7 +393,7 @@ def _make_completion(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
 
 def _make_embedding(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     if is_asked_directly(config):
-        from graphrag.query.direct.asking import DirectModel
+        from graphrag.query.client.direct.asking import DirectModel
 
         return DirectModel(config).embed
     from graphrag_llm.embedding import create_embedding

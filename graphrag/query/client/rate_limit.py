@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
-from graphrag.query.calls import Symptom
-from graphrag.query.model_facts import model_price
-from graphrag.query.refused import RefusedParameters
-from graphrag.query.usage import CallAttempt, CallKind, NotAskedError
+from graphrag.query.client.call_errors import Symptom
+from graphrag.query.client.model_prices import model_price
+from graphrag.query.client.refused_parameters import RefusedParameters
+from graphrag.query.client.usage import CallAttempt, CallKind, NotAskedError
 
 _FIRST_REPLY_TOKENS = 200.0
 """What a reply is taken to have before a model has given one; then the mean of its latest ones."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.figures import ImpossibleFigureError, read_count
-from graphrag.query.usage import CallKind, CountedBy, FailedCall, NotAskedError, OutputBound
+from graphrag.query.client.checked_numbers import ImpossibleFigureError, read_count
+from graphrag.query.client.usage import CallKind, CountedBy, FailedCall, NotAskedError, OutputBound
 from graphrag.text.redaction import redact
 
 if TYPE_CHECKING:

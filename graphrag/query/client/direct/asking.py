@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 from pydantic import BaseModel
 
-from graphrag.query.calls import GarbledReplyError, read_usage
-from graphrag.query.direct import http
-from graphrag.query.direct.http import Json
-from graphrag.query.direct.settings import read_settings
-from graphrag.query.replies import Completion, Embeddings, TokenUsage
+from graphrag.query.client.call_errors import GarbledReplyError, read_usage
+from graphrag.query.client.direct import http
+from graphrag.query.client.direct.http import Json
+from graphrag.query.client.direct.settings import read_settings
+from graphrag.query.client.structured_output import Completion, Embeddings, TokenUsage
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

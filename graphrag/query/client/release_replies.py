@@ -11,9 +11,9 @@ from graphrag_llm.metrics.metrics_processor_factory import register_metrics_proc
 from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
 
 from graphrag.config.project_settings import ProjectConfig
-from graphrag.query.calls import asked_tier, read_usage
-from graphrag.query.indexing_models import INDEXING, register_indexing
-from graphrag.query.usage import CallAttempt, CallKind, current_phase, hold
+from graphrag.query.client.call_errors import asked_tier, read_usage
+from graphrag.query.client.indexing_models import INDEXING, register_indexing
+from graphrag.query.client.usage import CallAttempt, CallKind, current_phase, hold
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

@@ -12,10 +12,10 @@ from graphrag_llm.completion.lite_llm_completion import (
 from graphrag_llm.middleware.with_middleware_pipeline import with_middleware_pipeline
 from pydantic import BaseModel
 
-from graphrag.query.calls import name_service
-from graphrag.query.refused import RefusedParameters, adapt
-from graphrag.query.replies import UnreadableReplyError, read_reply
-from graphrag.query.thoughts import without_thoughts
+from graphrag.query.client.call_errors import name_service
+from graphrag.query.client.refused_parameters import RefusedParameters, adapt
+from graphrag.query.client.structured_output import UnreadableReplyError, read_reply
+from graphrag.query.client.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
