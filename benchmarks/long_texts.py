@@ -118,7 +118,7 @@ def step_count(folder: Path, _: Size) -> dict[str, float]:
 def step_trace(folder: Path, _: Size) -> dict[str, float]:
     """Look every question's evidence up in the index."""
     from graphrag.eval.metrics.index_view import IndexView
-    from graphrag.query.index_header import read_header
+    from graphrag.query.index.header import read_header
 
     async def trace() -> dict[str, float]:
         view = await IndexView.open(await read_header(folder / "project"))

@@ -28,7 +28,7 @@ from lancedb.index import IvfFlat
 from synthetic_index import write_vectors
 
 from graphrag.config.project_settings import read_settings
-from graphrag.query.vector_index import optimise_vectors, vector_state
+from graphrag.query.index.vector_index import optimise_vectors, vector_state
 
 K = 20
 N_IDS = 100

@@ -26,7 +26,7 @@ from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import parse_config
 from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
 from graphrag.query.client.usage import Usage, measure_calls
-from graphrag.query.index_header import IndexHeader
+from graphrag.query.index.header import IndexHeader
 from graphrag.query.structured_search.base import SearchResult
 
 pytestmark = pytest.mark.slow

@@ -207,8 +207,8 @@ def _open_index(
     config: GraphRagConfig, response_type: str, verbose: bool, **tables: pd.DataFrame | None
 ) -> "GraphIndex":
     from graphrag.query.graph_index import GraphIndex
-    from graphrag.query.index_header import IndexHeader, SearchOptions
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index.header import IndexHeader, SearchOptions
+    from graphrag.query.index.tables import IndexTables
 
     # The released log file, unless the caller has handlers of its own, which it would drop.
     if not logging.getLogger("graphrag").handlers:

@@ -142,9 +142,9 @@ def _is_of_older_form(method: str, root: Path, data: Path | None) -> bool:
         IndexNotBuiltError,
         UnreadableTableError,
     )
-    from graphrag.query.index_header import check_vectors
-    from graphrag.query.index_tables import check_tables, open_tables
-    from graphrag.query.vector_tables import VECTORS_OF, find_vectors, uses_lancedb
+    from graphrag.query.index.header import check_vectors
+    from graphrag.query.index.tables import check_tables, open_tables
+    from graphrag.query.index.vector_tables import VECTORS_OF, find_vectors, uses_lancedb
 
     try:
         config = read_settings(root, data)
@@ -184,7 +184,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     from graphrag.config.table_files import IndexNotBuiltError
     from graphrag.query.client.usage import CallLog
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import SearchOptions
+    from graphrag.query.index.header import SearchOptions
 
     is_shown = False
 

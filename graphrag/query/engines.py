@@ -27,7 +27,9 @@ from graphrag.query.factory import (
     get_global_search_engine,
     get_local_search_engine,
 )
-from graphrag.query.index_header import model_name
+from graphrag.query.index.header import model_name
+from graphrag.query.index.release_records import CLAIMS
+from graphrag.query.index.vector_tables import check_length, open_vectors
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
     read_indexer_entities,
@@ -37,17 +39,15 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
-from graphrag.query.release_records import CLAIMS
 from graphrag.query.structured_search.drift_search.state import QueryState
-from graphrag.query.vector_tables import check_length, open_vectors
 from graphrag.utils.api import load_search_prompt
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore, VectorStoreSearchResult
 
     from graphrag.query.context_builder.builders import ContextBuilderResult
-    from graphrag.query.index_header import IndexHeader
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index.header import IndexHeader
+    from graphrag.query.index.tables import IndexTables
     from graphrag.query.structured_search.base import SearchResult
     from graphrag.query.structured_search.basic_search.search import BasicSearch
     from graphrag.query.structured_search.drift_search.search import DRIFTSearch

@@ -13,7 +13,7 @@ from graphrag.query.client.call_errors import name_remedy, read_failure
 from graphrag.query.client.model_prices import is_hashed
 from graphrag.query.client.structured_output import context_budget
 from graphrag.query.client.usage import CallLog, FailedCall, measure_calls
-from graphrag.query.index_header import (
+from graphrag.query.index.header import (
     IndexHeader,
     SearchOptions,
     check_vectors,
@@ -21,7 +21,7 @@ from graphrag.query.index_header import (
     model_name,
     read_header,
 )
-from graphrag.query.index_tables import IndexTables, check_tables, open_tables
+from graphrag.query.index.tables import IndexTables, check_tables, open_tables
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
     from graphrag.query.engines import Records
-    from graphrag.query.index_texts import IndexTexts
-    from graphrag.query.meaning import TextMeaning
+    from graphrag.query.index.meaning import TextMeaning
+    from graphrag.query.index.texts import IndexTexts
     from graphrag.query.structured_search.tog_search import OpenedGraph
 
 
@@ -202,7 +202,7 @@ class _Shared:
         )
 
     async def records(self, method: str, level: int | None) -> "Records":
-        from graphrag.query.release_records import EntityRecords, TextRecords
+        from graphrag.query.index.release_records import EntityRecords, TextRecords
 
         texts = await self._make_once("records of texts", lambda: TextRecords(self._tables))
         if method == "basic":
@@ -214,7 +214,7 @@ class _Shared:
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query import ranked_search as ranked
         from graphrag.query.client.models import open_completion, open_embedding
-        from graphrag.query.meaning import open_text_vectors
+        from graphrag.query.index.meaning import open_text_vectors
         from graphrag.utils.api import load_search_prompt
 
         section, models = header.section(method), header.model_configs(method)
@@ -245,7 +245,7 @@ class _Shared:
         """Return the meaning of the texts by a model, the same for all searches that ask it."""
         if model is None:
             return None
-        from graphrag.query.meaning import TextMeaning
+        from graphrag.query.index.meaning import TextMeaning
 
         return self._made.setdefault(
             ("meaning", repr(model)), TextMeaning(config, model, opened.has_texts)
@@ -253,7 +253,7 @@ class _Shared:
 
     @cached_property
     def _texts(self) -> "IndexTexts":
-        from graphrag.query.index_texts import open_texts
+        from graphrag.query.index.texts import open_texts
 
         tables = self._tables
         # Without them the searches of the graph answer from relationships.
@@ -265,7 +265,7 @@ class _Shared:
 
 def _explain_words_alone(header: IndexHeader, method: str) -> str:
     """Explain why words alone rank a method's texts; "" if vectors do, too, or none are wanted."""
-    from graphrag.query.meaning import HASHED
+    from graphrag.query.index.meaning import HASHED
 
     name = getattr(header.section(method), "embedding_model_id", None)
     model = header.config.embedding_models.get(name or "")
@@ -279,7 +279,7 @@ def open_graph_of(tables: IndexTables, texts: "IndexTexts | None" = None) -> "Op
     ``texts``: the text units, where they are open. May take seconds on a large index that was not
     opened before. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
-    from graphrag.query.index_texts import open_texts
+    from graphrag.query.index.texts import open_texts
     from graphrag.query.structured_search.tog_search import build_in_memory, open_graph
 
     if tables.paths:

@@ -15,7 +15,7 @@ from graphrag.eval.dataset.samples import count_gold, fingerprint_samples, read_
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.web.app import make_review_app
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 TEXTS = [
     "😀 Ada kept the light for nine years. <b>Then</b> she sold her boat to Ben.",

@@ -125,7 +125,7 @@ def test_another_name_is_warned_of_and_not_asked_of_an_azure_deployment(make_eva
     evaluation.write_settings(settings.replace("model_provider: openai", azure, 1))
     from graphrag.config.project_settings import read_settings
     from graphrag.eval.runner.judging import judge_model
-    from graphrag.query.index_header import IndexHeader
+    from graphrag.query.index.header import IndexHeader
 
     config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
     header = IndexHeader(read_settings(evaluation.project))

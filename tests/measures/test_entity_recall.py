@@ -10,7 +10,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import NameRule, score_entities
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 NAMES = st.sampled_from(["Oak Hill", "OAK-HILL", "oak_hill ", " ", "", "Straße", "STRASSE", "ﬁn"])
 TITLES = pd.DataFrame(

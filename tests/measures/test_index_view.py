@@ -7,7 +7,7 @@ from graphrag.config.table_files import UnreadableTableError
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 FRAMES = {
     "documents": pd.DataFrame({"id": ["d1"], "title": ["Isle.txt"], "text": ["Ada met Ben. End."]}),

@@ -26,7 +26,7 @@ from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.metrics.traced import check_citations
 from graphrag.eval.records.answers import Retrieved
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 QUOTE = "Oswin Tarrant was an engineer from Port Merrow."
 SAMPLE = Sample("s1", "isle", "What was Oswin Tarrant?", "An engineer", evidence=(QUOTE,))

@@ -19,7 +19,7 @@ from graphrag.eval.metrics.traced import (
     strip_citations,
 )
 from graphrag.eval.records.answers import Retrieved
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 N = range(12)
 INDEX = IndexView(

@@ -17,7 +17,7 @@ from support.language_worlds import LANGUAGES
 from support.projects import offline_settings
 
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.text_languages import FOLDER, WORDS_VERSION
+from graphrag.query.index.text_languages import FOLDER, WORDS_VERSION
 from graphrag.text.stems import stem
 from graphrag.text.tokenize import split_terms
 
@@ -134,7 +134,7 @@ def test_what_words_depend_on_names_their_folder(tmp_path, monkeypatch):
     write_project(root, extra="languages: [de]\n")
     asked(root)
     (of_german,) = kept(root)
-    monkeypatch.setattr("graphrag.query.index_texts.WORDS_VERSION", WORDS_VERSION + 1)
+    monkeypatch.setattr("graphrag.query.index.texts.WORDS_VERSION", WORDS_VERSION + 1)
     asked(root)
     (of_later,) = kept(root)
     assert len({of_found, of_german, of_later}) == 3

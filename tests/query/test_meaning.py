@@ -11,8 +11,8 @@ from support.openai_server import Fault
 
 from graphrag.api.search import tog_search
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import read_header
-from graphrag.query.meaning import HASHED, WORDS_ALONE
+from graphrag.query.index.header import read_header
+from graphrag.query.index.meaning import HASHED, WORDS_ALONE
 from graphrag.query.methods import GRAPH_METHODS, RANKED
 
 

@@ -16,7 +16,7 @@ from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import read_header
+from graphrag.query.index.header import read_header
 
 Make = Callable[..., Path]
 

@@ -21,8 +21,8 @@ from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.header import IndexHeader
+from graphrag.query.index.tables import IndexTables
 from graphrag.query.passages import GAP, split_text
 
 METHODS = ("bm25", "ppr", "tog")

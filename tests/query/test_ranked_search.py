@@ -26,8 +26,8 @@ from typer.testing import CliRunner, Result
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.embedded.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.header import IndexHeader
+from graphrag.query.index.tables import IndexTables
 from graphrag.text.ranking import WordIndex, best_of, fuse_scores
 from graphrag.text.stems import stem
 from graphrag.text.tokenize import split_terms

@@ -12,15 +12,15 @@ import pytest
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.query.factory import get_basic_search_engine, get_local_search_engine
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import SearchOptions
-from graphrag.query.index_tables import open_tables, read_text_units
+from graphrag.query.index.header import SearchOptions
+from graphrag.query.index.tables import open_tables, read_text_units
+from graphrag.query.index.vector_tables import open_vectors
 from graphrag.query.indexer_adapters import (
     read_indexer_covariates,
     read_indexer_entities,
     read_indexer_relationships,
     read_indexer_reports,
 )
-from graphrag.query.vector_tables import open_vectors
 
 QUESTIONS = (
     "Who repaired the great lamp?",

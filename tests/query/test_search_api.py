@@ -21,7 +21,7 @@ from graphrag.query.client.direct.settings import is_asked_directly
 from graphrag.query.client.usage import CallLog, Usage, sum_usages
 from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.index_header import SearchOptions
+from graphrag.query.index.header import SearchOptions
 from graphrag.query.structured_search.base import SearchResult
 
 

@@ -17,9 +17,9 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.validate import find_roots, index_vectors
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.validation.vectors import list_vector_warnings
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.vector_index import SMALL_TABLE, optimise_vectors, vector_state
-from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
+from graphrag.query.index.header import IndexHeader
+from graphrag.query.index.vector_index import SMALL_TABLE, optimise_vectors, vector_state
+from graphrag.query.index.vector_tables import VectorStoreError, uses_lancedb
 
 LENGTH = 12
 MANY = 12_000

@@ -15,7 +15,7 @@ from graphrag.eval.dataset.drafts import Asker, Cause
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import Drafted, Drafter, _as_rows
 from graphrag.query.client.usage import CallLog
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
 
 TEXTS = {
     "u1": "Idris Vane built the tower clock of Ashcombe.",

@@ -21,10 +21,10 @@ from support.tog_world import entities, graph_of, relationships, text_units
 
 from graphrag.config.table_files import IndexNotBuiltError, UnreadableTableError
 from graphrag.query.graph_index import open_graph_of
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index.tables import IndexTables
+from graphrag.query.index.text_languages import FOLDER
 from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.store import fingerprint_files, open_graph
-from graphrag.query.text_languages import FOLDER
 from graphrag.text.tokenize import word_keys
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}

@@ -30,8 +30,8 @@ from graphrag.eval.store.whole_files import write_file
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.rate_limit import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.client.usage import CallLog, sum_usages
-from graphrag.query.index_header import model_name
-from graphrag.query.index_tables import open_tables
+from graphrag.query.index.header import model_name
+from graphrag.query.index.tables import open_tables
 from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted

@@ -34,7 +34,7 @@ from graphrag.query.client.call_errors import asked_tier
 from graphrag.query.client.model_prices import is_offline, list_prices, model_price
 from graphrag.query.client.structured_output import own_bound
 from graphrag.query.client.usage import sum_known
-from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.text.phrases import counted, join_names
 

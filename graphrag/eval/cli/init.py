@@ -216,7 +216,7 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     from graphrag.config.project_settings import UnsetVariableError, older_note
     from graphrag.eval.metrics.index_view import IndexView
     from graphrag.eval.runner.indexes import read_model_settings
-    from graphrag.query.index_header import find_lacks
+    from graphrag.query.index.header import find_lacks
 
     key, notes = root.resolve().name, list[str]()
     try:

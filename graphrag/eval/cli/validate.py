@@ -84,8 +84,8 @@ def _list_languages(root: Path) -> Iterator[Part]:
     """Yield a line with the languages of an index's texts, where its settings can be read."""
     from graphrag.config.project_settings import read_settings
     from graphrag.config.settings_files import SettingsError
-    from graphrag.query.index_header import index_languages, open_tables
-    from graphrag.query.text_languages import describe_languages
+    from graphrag.query.index.header import index_languages, open_tables
+    from graphrag.query.index.text_languages import describe_languages
 
     try:
         config = read_settings(root)
@@ -192,8 +192,8 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
     from graphrag.eval.runner.indexes import read_model_settings
-    from graphrag.query.vector_index import SMALL_TABLE, optimise_vectors
-    from graphrag.query.vector_tables import VectorStoreError
+    from graphrag.query.index.vector_index import SMALL_TABLE, optimise_vectors
+    from graphrag.query.index.vector_tables import VectorStoreError
 
     explained = {
         "indexed": "indexed",

@@ -121,7 +121,7 @@ def review_dataset(
 async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.indexes import read_headers
-    from graphrag.query.index_tables import open_tables
+    from graphrag.query.index.tables import open_tables
 
     headers = await read_headers(roots, dict.fromkeys(roots, ("bm25",)))
     texts = {key: Materials(await open_tables(header.config)) for key, header in headers.items()}

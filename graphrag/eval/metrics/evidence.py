@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.query.index_tables import rows_of
+from graphrag.query.index.tables import rows_of
 from graphrag.text.inflection import Inflection
 from graphrag.text.languages import Languages
 from graphrag.text.stems import ENGLISH

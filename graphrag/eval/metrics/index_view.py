@@ -12,9 +12,9 @@ import numpy.typing as npt
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
 from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import IndexTables, open_tables, rows_of
-from graphrag.query.numbered_rows import Ids, NumberedRows
+from graphrag.query.index.header import IndexHeader
+from graphrag.query.index.numbered_rows import Ids, NumberedRows
+from graphrag.query.index.tables import IndexTables, open_tables, rows_of
 from graphrag.text.languages import main_language, sample
 from graphrag.text.stems import ENGLISH
 

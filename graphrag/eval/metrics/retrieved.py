@@ -5,14 +5,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.records.answers import Retrieved, Walk
-from graphrag.query.index_tables import rows_of
-from graphrag.query.numbered_rows import NumberedRows
+from graphrag.query.index.numbered_rows import NumberedRows
+from graphrag.query.index.tables import rows_of
 from graphrag.text.search_trace import read_steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index.tables import IndexTables
 
     _Frames = Mapping[str, list[pd.DataFrame]]
     _Row = Mapping[str, Any]

@@ -25,7 +25,7 @@ from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.client.model_prices import input_limit, is_hashed, is_offline, model_price
 from graphrag.query.client.structured_output import own_bound
-from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names, shorten

@@ -60,7 +60,7 @@ from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.client.model_labels import announce_embedded
-from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.phrases import counted
 

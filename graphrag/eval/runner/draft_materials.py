@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.eval.stats.intervals import grouped
-from graphrag.query.index_tables import IndexTables, rows_of
+from graphrag.query.index.tables import IndexTables, rows_of
 from graphrag.text.ranking import best_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Materials:
 
     def __init__(self, tables: IndexTables) -> None:
         # It comes with the searches, which take a second to load.
-        from graphrag.query.index_texts import open_texts
+        from graphrag.query.index.texts import open_texts
 
         self._tables = tables
         source = tables.paths.get("text_units")

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphrag.query.index_tables import IndexTables
-from graphrag.query.table_rows import arrow, compute
+from graphrag.query.index.table_rows import arrow, compute
+from graphrag.query.index.tables import IndexTables
 
 _Ints = npt.NDArray[np.int64]
 

@@ -21,9 +21,9 @@ from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.usage import phase
-from graphrag.query.index_tables import fingerprint_tables, open_tables
-from graphrag.query.vector_index import optimise_vectors
-from graphrag.query.vector_tables import VectorStoreError, uses_lancedb
+from graphrag.query.index.tables import fingerprint_tables, open_tables
+from graphrag.query.index.vector_index import optimise_vectors
+from graphrag.query.index.vector_tables import VectorStoreError, uses_lancedb
 from graphrag.text.cli_hints import release_line
 from graphrag.text.held_files import move
 from graphrag.text.phrases import counted, join_names

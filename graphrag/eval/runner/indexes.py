@@ -30,10 +30,10 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.stored_config import find_searched
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup
-from graphrag.query.index_header import IndexHeader, model_name, read_header
-from graphrag.query.index_tables import open_tables, rows_of
+from graphrag.query.index.header import IndexHeader, model_name, read_header
+from graphrag.query.index.tables import open_tables, rows_of
+from graphrag.query.index.vector_tables import EMBEDDED, VECTORS_OF
 from graphrag.query.methods import GRAPH_METHODS
-from graphrag.query.vector_tables import EMBEDDED, VECTORS_OF
 from graphrag.text.phrases import join_names
 
 

@@ -37,7 +37,7 @@ from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.structured_output import read_choice
 from graphrag.query.client.usage import CallLog, current_scope, measure_calls, phase
-from graphrag.query.index_header import IndexHeader, describe_model, model_name
+from graphrag.query.index.header import IndexHeader, describe_model, model_name
 
 FAITHFULNESS = "faithfulness"
 _REFUSE = f"judge_{REFUSAL.name}"

@@ -50,7 +50,7 @@ from graphrag.query.client.checked_numbers import (
 from graphrag.query.client.model_client import ModelCaller
 from graphrag.query.client.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.query.graph_index import SearchError
-from graphrag.query.index_header import IndexHeader, describe_model, model_name
+from graphrag.query.index.header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import BUDGET, METHODS, embeds, section_name
 from graphrag.text.cli_hints import config_name
 from graphrag.text.redaction import know_settings, redact_data

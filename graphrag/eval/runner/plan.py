@@ -41,7 +41,7 @@ from graphrag.eval.store.records import (
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.client.usage import Usage
-from graphrag.query.index_header import IndexHeader
+from graphrag.query.index.header import IndexHeader
 from graphrag.text.cli_hints import config_name, eval_line_here
 from graphrag.text.phrases import counted, join_names
 

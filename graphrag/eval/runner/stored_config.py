@@ -13,7 +13,7 @@ from graphrag.eval.config.gone_keys import take_out_gone
 from graphrag.eval.records.judged import METRICS, is_graded
 from graphrag.eval.records.own_code import declared_taken, find_part
 from graphrag.eval.store.records import Run, RunSetup
-from graphrag.query.index_tables import check_tables, fingerprint_tables, open_tables
+from graphrag.query.index.tables import check_tables, fingerprint_tables, open_tables
 
 
 def read_stored_config(run: Run, root: Path | None) -> EvaluationConfig:

@@ -62,7 +62,7 @@ from graphrag.eval.suite.tools import (
 )
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.usage import CallLog, Usage
-from graphrag.query.index_header import IndexHeader
+from graphrag.query.index.header import IndexHeader
 from graphrag.text.float_compare import number_beside
 
 OnCase = Callable[[int, int, CaseResult], None]

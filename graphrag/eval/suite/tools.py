@@ -25,8 +25,8 @@ from graphrag.query.client.call_errors import describe_error, is_refusal
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.rate_limit import CallLimit
 from graphrag.query.client.usage import CallLog, Usage, measure_calls
-from graphrag.query.index_header import IndexHeader, describe_model
-from graphrag.query.index_tables import rows_of
+from graphrag.query.index.header import IndexHeader, describe_model
+from graphrag.query.index.tables import rows_of
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion

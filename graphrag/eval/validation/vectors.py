@@ -18,9 +18,9 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import Array, as_text, compute, open_table
-from graphrag.query.parquet_vectors import copy_vectors
-from graphrag.query.vector_index import count_indexed, vector_state
-from graphrag.query.vector_tables import (
+from graphrag.query.index.parquet_vectors import copy_vectors
+from graphrag.query.index.vector_index import count_indexed, vector_state
+from graphrag.query.index.vector_tables import (
     NoVectorsError,
     find_vectors,
     open_vector_tables,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from graphrag_vectors.index_schema import IndexSchema
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
-    from graphrag.query.index_header import IndexHeader
+    from graphrag.query.index.header import IndexHeader
 
 _Table: TypeAlias = Any  # lancedb types its tables in part
 _SOURCES = {

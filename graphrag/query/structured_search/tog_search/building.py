@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.query.structured_search.tog_search.names import (
-    MAX_HEADING_CHARS,
-    Ints,
-    Names,
-    hash_keys,
-    title_of,
-)
-from graphrag.query.table_forms import (
+from graphrag.query.index.table_forms import (
     DOCUMENTS,
     ENTITIES,
     RELATIONSHIPS,
@@ -25,6 +18,13 @@ from graphrag.query.table_forms import (
     Source,
     arrow,
     compute,
+)
+from graphrag.query.structured_search.tog_search.names import (
+    MAX_HEADING_CHARS,
+    Ints,
+    Names,
+    hash_keys,
+    title_of,
 )
 from graphrag.text.tokenize import word_keys
 

@@ -37,7 +37,7 @@ from graphrag.text.phrases import fold_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.meaning import TextMeaning
+    from graphrag.query.index.meaning import TextMeaning
 
 # Those whose words are known where meaning adds to them.
 _N_BY_WORDS = 1_000

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.data_model.text_unit import TextUnit
-    from graphrag.query.table_rows import TableRows
+    from graphrag.query.index.table_rows import TableRows
 
 _Frame: TypeAlias = Any  # pandas types its frames in part
 _FILES = ("parquet", "csv")
@@ -98,7 +98,7 @@ class IndexTables:
 
         It has the columns that the released searches read. Raises as :meth:`table` does.
         """
-        from graphrag.query.table_rows import TableRows
+        from graphrag.query.index.table_rows import TableRows
 
         with self._opening:
             if name not in self._rows:

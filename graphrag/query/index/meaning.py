@@ -16,7 +16,7 @@ from graphrag.installation import WORDLLAMA
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.models import CountedEmbedding
 from graphrag.query.client.usage import NotAskedError, current_scope
-from graphrag.query.vector_tables import (
+from graphrag.query.index.vector_tables import (
     NoVectorsError,
     OtherLengthError,
     check_length,

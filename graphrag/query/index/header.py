@@ -17,21 +17,21 @@ from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import prompt_files
 from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.query.client.model_prices import is_hashed
-from graphrag.query.index_tables import (
+from graphrag.query.index.tables import (
     IndexTables,
     check_tables,
     fingerprint_tables,
     open_tables,
     rows_of,
 )
-from graphrag.query.methods import GRAPH_METHODS, RANKED, count_passages, embeds, section_name
-from graphrag.query.text_languages import WORDS_VERSION, languages_of
-from graphrag.query.vector_tables import (
+from graphrag.query.index.text_languages import WORDS_VERSION, languages_of
+from graphrag.query.index.vector_tables import (
     VECTORS_OF,
     NoVectorsError,
     find_vectors,
     uses_lancedb,
 )
+from graphrag.query.methods import GRAPH_METHODS, RANKED, count_passages, embeds, section_name
 from graphrag.text.cli_hints import release_line
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
     Raises IndexNotBuiltError if vectors are missing, can't be read, or are of another model than
     embeds the questions, as far as that can be told.
     """
-    from graphrag.query.meaning import OtherVectorsError, open_text_vectors
+    from graphrag.query.index.meaning import OtherVectorsError, open_text_vectors
 
     needed = {name: method for method in methods for name in VECTORS_OF.get(method, ())}
     if not needed or not uses_lancedb(config):
@@ -218,7 +218,7 @@ async def read_header(
 def _read_vectors(config: "GraphRagConfig") -> str | None:
     if all(is_hashed(model_name(model)) for model in config.embedding_models.values()):
         return None
-    from graphrag.query.meaning import hash_vectors, open_text_vectors
+    from graphrag.query.index.meaning import hash_vectors, open_text_vectors
 
     try:
         return hash_vectors(open_text_vectors(config))

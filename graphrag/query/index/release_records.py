@@ -15,12 +15,12 @@ from graphrag.data_model.community_report import CommunityReport
 from graphrag.data_model.entity import Entity
 from graphrag.data_model.relationship import Relationship
 from graphrag.data_model.text_unit import TextUnit
+from graphrag.query.index.table_rows import Ints, Places, TableRows
 from graphrag.query.indexer_adapters import read_indexer_covariates, read_indexer_reports
-from graphrag.query.table_rows import Ints, Places, TableRows
 
 if TYPE_CHECKING:
     from graphrag.data_model.covariate import Covariate
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index.tables import IndexTables
 
 CLAIMS = "claims"
 """What the release calls the covariates of an index."""

@@ -13,7 +13,7 @@ from graphrag.config.embeddings import (
 )
 from graphrag.config.older_settings import VECTOR_TABLES
 from graphrag.config.table_files import is_lfs_pointer
-from graphrag.query.parquet_vectors import copy_vectors
+from graphrag.query.index.parquet_vectors import copy_vectors
 from graphrag.query.unread import leave_client
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphrag.query.vector_tables import VectorStoreError, open_vector_tables
+from graphrag.query.index.vector_tables import VectorStoreError, open_vector_tables
 
 if TYPE_CHECKING:
     from graphrag_vectors import IndexSchema

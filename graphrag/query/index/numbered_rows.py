@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 
 if TYPE_CHECKING:
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index.tables import IndexTables
 
 NUMBER = "human_readable_id"
 _arrow: Any = pyarrow  # not typed
