@@ -22,7 +22,7 @@ _PACKAGES = ("graphrag.", "graphrag_llm.", "graphrag_storage.", "graphrag_vector
 
 
 def _add_commands(module: "ModuleType") -> None:
-    from graphrag.cli.tog_query import add_tog_to_query
+    from graphrag.cli.query_command import add_tog_to_query
     from graphrag.eval.cli.group import add_eval_commands
     from graphrag.installation import ask_overlay
 
@@ -269,9 +269,9 @@ class _Later:
 def _leave(function: str, name: str) -> None:
     """Leave what a package imports itself or sets up, which ``_import_later`` does not see."""
     try:
-        from graphrag.query import unread
+        from graphrag.query import delayed_imports
 
-        getattr(unread, function)()
+        getattr(delayed_imports, function)()
     except Exception as error:
         _give_up(name, error)
 

@@ -51,8 +51,8 @@ from mixture import ALL_SHOWN, Embedder, open_project, points
 
 from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.client.tokens import default_encoding
+from graphrag.query.graph import OpenedGraph, pagerank
 from graphrag.query.graph_index import GraphIndex, open_graph_of
-from graphrag.query.structured_search.tog_search import OpenedGraph, spreading
 from graphrag.text.sentences import sentences
 from graphrag.text.tables import read_context
 from graphrag.text.tokenize import word_keys
@@ -342,14 +342,14 @@ def under_oracle(root: Path, address: str, words_alone: bool) -> Path:
 def bm25_alone() -> Generator[None]:
     """Leave mass where words put it, so that BM25 alone ranks."""
 
-    def spread(seeds: spreading.Seeds, *_: object) -> spreading.Reached:
-        return spreading.Reached(seeds.units, {})
+    def spread(seeds: pagerank.Seeds, *_: object) -> pagerank.Reached:
+        return pagerank.Reached(seeds.units, {})
 
-    kept, spreading.spread = spreading.spread, spread
+    kept, pagerank.spread = pagerank.spread, spread
     try:
         yield
     finally:
-        spreading.spread = kept
+        pagerank.spread = kept
 
 
 async def seconds_beside(

@@ -108,7 +108,7 @@ def configured(url: str, kind: str, concurrency: int, folder: Path, **more):
 
 def load(kind: str, *more: str) -> None:
     """Import what would be imported at the first question: that counts as preparation."""
-    for name in ("query.models", *more):
+    for name in ("query.client.models", *more):
         import_module(f"graphrag.{name}")
     if kind == "litellm":
         import_module("graphrag_llm.completion.lite_llm_completion")
@@ -140,7 +140,7 @@ async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Pa
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 
     config = configured(url, kind, concurrency, folder, methods=["local", "basic", "tog"])
-    load(kind, "query.engines", "query.structured_search.tog_search.search")
+    load(kind, "query.engines", "query.graph.search")
     rows = make_rows(calls // (3 * N_METRICS))
     runner = EvaluationRunner(config, None, {"isle": folder})
     search = runner.search_unit

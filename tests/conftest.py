@@ -23,7 +23,7 @@ asyncio.set_event_loop(None)
 _loop.close()
 
 # Tests import lancedb themselves, too.
-from graphrag.query.unread import leave_client  # noqa: E402
+from graphrag.query.delayed_imports import leave_client  # noqa: E402
 
 leave_client()
 

@@ -125,7 +125,7 @@ def assert_released(seen):
     [
         ("graphrag.cli.main", _QUERY, '@app.command("ask")', (), "no command query"),
         ("graphrag.cli.main", "    response_type", "    style", (), "other options"),
-        ("graphrag.cli.tog_query", "", _RAISE, (), "RuntimeError: broken on purpose"),
+        ("graphrag.cli.query_command", "", _RAISE, (), "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
         (
             "graphrag.eval.cli.group",

@@ -18,7 +18,7 @@ from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.query.client.streaming import stream_from
-from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
+from graphrag.query.search_result import CountedSearchResult, OnText, Outcome, make_result
 
 if TYPE_CHECKING:
     from graphrag.query.client.usage import CallLog

@@ -20,7 +20,6 @@ from graphrag.config.embeddings import (
 )
 from graphrag.query.client.models import CountedEmbedding, count_models
 from graphrag.query.client.structured_output import Embeddings
-from graphrag.query.counted_result import OnText, Outcome, SearchEngine
 from graphrag.query.factory import (
     get_basic_search_engine,
     get_drift_search_engine,
@@ -39,6 +38,7 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
+from graphrag.query.search_result import OnText, Outcome, SearchEngine
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.utils.api import load_search_prompt
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
-    from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
     from graphrag.query.engines import Records
+    from graphrag.query.graph import OpenedGraph
     from graphrag.query.index.meaning import TextMeaning
     from graphrag.query.index.texts import IndexTexts
-    from graphrag.query.structured_search.tog_search import OpenedGraph
+    from graphrag.query.search_result import CountedSearchResult, OnText, SearchEngine
 
 
 _Part = TypeVar("_Part")
@@ -122,7 +122,7 @@ class GraphIndex:
         - ``log``: where the calls are recorded, also when the search fails; brings the limit and
           the journal of a run.
         """
-        from graphrag.query.counted_result import make_result
+        from graphrag.query.search_result import make_result
 
         log = log or CallLog(live=on_text is not None)
         budget = self._budget or context_budget(method)
@@ -187,7 +187,7 @@ class _Shared:
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.client.models import open_completion
-        from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
+        from graphrag.query.graph import PPRSearch, ToGSearch
 
         opened, models = await self.graph(), header.model_configs(method)
         make = ToGSearch if method == "tog" else PPRSearch
@@ -279,8 +279,8 @@ def open_graph_of(tables: IndexTables, texts: "IndexTexts | None" = None) -> "Op
     ``texts``: the text units, where they are open. May take seconds on a large index that was not
     opened before. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
+    from graphrag.query.graph import build_in_memory, open_graph
     from graphrag.query.index.texts import open_texts
-    from graphrag.query.structured_search.tog_search import build_in_memory, open_graph
 
     if tables.paths:
         return open_graph(tables.paths, texts)

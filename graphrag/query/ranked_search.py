@@ -16,11 +16,11 @@ from graphrag.query.client.call_errors import CutOffReplyError
 from graphrag.query.client.models import CountedCompletion, CountedEmbedding
 from graphrag.query.client.structured_output import ReplyForm, UnreadableReplyError
 from graphrag.query.client.usage import phase
-from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.index.texts import IndexTexts
 from graphrag.query.index.vector_tables import check_length
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.passages import Passage, Selection, show_passages
+from graphrag.query.search_result import OnText, Outcome
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.text.ranking import best_of, fuse_scores
 

@@ -9,7 +9,7 @@ import pytest
 TEXT = "\u706f \u0161 \u03a9 done"
 PRINTED = f"""
 import sys
-from graphrag.cli.tog_query import _shown_stdout
+from graphrag.cli.query_command import _shown_stdout
 from graphrag.text.console import open_console, say
 with _shown_stdout():
     print({TEXT!r})

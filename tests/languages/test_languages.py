@@ -9,8 +9,8 @@ from graphrag.eval.metrics.evidence import NamedText, SourceIndex
 from graphrag.eval.metrics.traced import read_citations
 from graphrag.eval.metrics.wording import keyword_relevance
 from graphrag.eval.runner.index_building import build_index
+from graphrag.query.graph import build_in_memory
 from graphrag.query.index.texts import open_texts
-from graphrag.query.structured_search.tog_search import build_in_memory
 from graphrag.text.languages import Languages, find_languages, main_language
 from graphrag.text.tokenize import split_terms, word_key
 

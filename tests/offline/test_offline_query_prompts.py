@@ -19,8 +19,8 @@ from graphrag.prompts.query.global_search_reduce_system_prompt import REDUCE_SYS
 from graphrag.prompts.query.local_search_system_prompt import LOCAL_SEARCH_SYSTEM_PROMPT
 from graphrag.prompts.query.question_gen_system_prompt import QUESTION_SYSTEM_PROMPT
 from graphrag.query.context_builder.rate_prompt import RATE_QUERY
+from graphrag.query.graph.prompts import NextStep, ReasonedAnswer
 from graphrag.query.structured_search.drift_search.primer import PrimerResponse
-from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
 from graphrag.text.tables import read_context
 
 SOURCES = {

@@ -24,9 +24,9 @@ from graphrag.query.client.usage import (
     sum_usages,
     summarize_attempts,
 )
-from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.methods import embeds
+from graphrag.query.search_result import CountedSearchResult
 from graphrag.query.structured_search.tog_search import ToGSearch, build_in_memory
 
 N_SEARCHES = 8

@@ -19,9 +19,9 @@ from graphrag.embedded import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.client.direct.settings import is_asked_directly
 from graphrag.query.client.usage import CallLog, Usage, sum_usages
-from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index.header import SearchOptions
+from graphrag.query.search_result import CountedSearchResult, Outcome, make_result
 from graphrag.query.structured_search.base import SearchResult
 
 

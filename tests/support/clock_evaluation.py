@@ -145,7 +145,7 @@ _IMPORTED = [
     *("networkx", "lance_namespace_urllib3_client", "aiohttp", "Stemmer"),
     *("json_repair", "statsmodels.stats.multitest", "tiktoken", "pyarrow.dataset"),
     *("graphrag.embedded.models", "graphrag.query.engines", "graphrag.eval.web.run_report"),
-    "graphrag.query.structured_search.tog_search.search",
+    "graphrag.query.graph.search",
 ]
 
 

@@ -14,15 +14,15 @@ from support.openai_server import Json
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.client.models import read_reply
 from graphrag.query.client.usage import CallAttempt, current_phase, current_scope
-from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.structured_search.tog_search import (
+from graphrag.query.graph import (
     GraphStore,
     PPRSearch,
     TextUnits,
     ToGSearch,
     build_in_memory,
 )
-from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
+from graphrag.query.graph.prompts import NextStep, ReasonedAnswer
+from graphrag.query.structured_search.base import SearchResult
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 

@@ -20,11 +20,11 @@ from support.openai_server import Json
 from support.tog_world import entities, graph_of, relationships, text_units
 
 from graphrag.config.table_files import IndexNotBuiltError, UnreadableTableError
+from graphrag.query.graph import GraphStore
+from graphrag.query.graph.store import fingerprint_files, open_graph
 from graphrag.query.graph_index import open_graph_of
 from graphrag.query.index.tables import IndexTables
 from graphrag.query.index.text_languages import FOLDER
-from graphrag.query.structured_search.tog_search import GraphStore
-from graphrag.query.structured_search.tog_search.store import fingerprint_files, open_graph
 from graphrag.text.tokenize import word_keys
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
@@ -134,7 +134,7 @@ def test_a_damaged_graph_is_built_again(tmp_path, damage, name, caplog):
 _OPEN = """
 import json, sys
 from pathlib import Path
-from graphrag.query.structured_search.tog_search.store import open_graph
+from graphrag.query.graph.store import open_graph
 print("ready", flush=True)
 sys.stdin.readline()
 graph = open_graph({Path(name).stem: Path(name) for name in sys.argv[1:]}).graph

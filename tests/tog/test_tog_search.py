@@ -20,8 +20,8 @@ from support.tog_world import (
 )
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.query.structured_search.tog_search import ToGSearch, ToGSearchError
-from graphrag.query.structured_search.tog_search.answer import NOT_FOUND, WITHDRAWN
+from graphrag.query.graph import ToGSearch, ToGSearchError
+from graphrag.query.graph.answer import NOT_FOUND, WITHDRAWN
 
 QUESTION = "Who melted the Wicked Witch?"
 UNCITED = {"answer": "Paris.", "relationships": [], "sources": []}

@@ -18,9 +18,9 @@ from support.tog_world import (
 )
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
-from graphrag.query.structured_search.tog_search import PPRSearch, spreading
-from graphrag.query.structured_search.tog_search.names import Names, title_of
-from graphrag.query.structured_search.tog_search.spreading import (
+from graphrag.query.graph import PPRSearch, pagerank
+from graphrag.query.graph.names import Names, title_of
+from graphrag.query.graph.pagerank import (
     N_SEEDS,
     Reached,
     Seeds,
@@ -29,7 +29,7 @@ from graphrag.query.structured_search.tog_search.spreading import (
     spread,
     weigh_texts,
 )
-from graphrag.query.structured_search.tog_search.store import TextUnits
+from graphrag.query.graph.store import TextUnits
 from graphrag.text.ranking import WordIndex
 from graphrag.text.tokenize import word_keys
 
@@ -77,7 +77,7 @@ def unit_ids(found: Reached) -> dict[str, float]:
 
 def test_mass_spreads_as_personalised_pagerank(world, monkeypatch):
     """networkx is the oracle; with enough steps the two agree."""
-    monkeypatch.setattr(spreading, "_STEPS", 60)
+    monkeypatch.setattr(pagerank, "_STEPS", 60)
     (node,) = world.graph.nodes_named_in("WICKED WITCH")
     found = spread(Seeds({1: 0.125, 5: 0.375}, {node: 0.5}, 0.5), world.graph, 50)
     seeds = {"WICKED WITCH": 0.5, "t2": 0.125, "t6": 0.375}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.query.structured_search.tog_search import build_in_memory
-from graphrag.query.structured_search.tog_search.asking import csv_line
+from graphrag.query.graph import build_in_memory
+from graphrag.query.graph.prompts import csv_line
 from graphrag.text.phrases import shorten
 from graphrag.text.ranking import WordIndex
 from graphrag.text.tokenize import split_terms, word_keys

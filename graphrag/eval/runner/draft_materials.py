@@ -64,7 +64,7 @@ class Materials:
         return rows_of(self._tables.columns(table, columns), *columns)
 
     def _read(self, unit: int) -> Passage:
-        from graphrag.query.structured_search.tog_search.names import title_of
+        from graphrag.query.graph.names import title_of
 
         texts, document = self._texts.table.column("text"), self._documents[unit]
         title = self._titles.get(document) or ""

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
     from graphrag.query.client.models import CountedCompletion
-    from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.search_result import CountedSearchResult
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -104,7 +104,7 @@ async def ask_control(
     ``form`` is the :func:`response_type`. The result has no counters of its own, as the calls are
     in the run's log. ValueError if an oracle has nothing to show.
     """
-    from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.search_result import CountedSearchResult
 
     contexts = list(sample.evidence) if name == "oracle" else []
     if name == "oracle" and not contexts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_llm.tokenizer.tokenizer import Tokenizer
 
-from graphrag.query.unread import point_to_encodings
+from graphrag.query.delayed_imports import point_to_encodings
 
 if TYPE_CHECKING:
     import tiktoken

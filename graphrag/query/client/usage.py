@@ -404,8 +404,8 @@ def _text(content: object) -> str:
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
-    - ``limit``: gives a place to each request in flight, as ``graphrag.query.client.rate_limit.CallLimit``
-      does; shared between the scopes of a run.
+    - ``limit``: gives a place to each request in flight, as
+      ``graphrag.query.client.rate_limit.CallLimit`` does; shared between the scopes of a run.
     - ``journal``: where finished calls are kept and looked up.
     - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed
       request is sent as an ordinary one, whose usage figures and retries are exact.

@@ -13,8 +13,8 @@ from graphrag.config.embeddings import (
 )
 from graphrag.config.older_settings import VECTOR_TABLES
 from graphrag.config.table_files import is_lfs_pointer
+from graphrag.query.delayed_imports import leave_client
 from graphrag.query.index.parquet_vectors import copy_vectors
-from graphrag.query.unread import leave_client
 
 if TYPE_CHECKING:
     from graphrag_vectors import IndexSchema, VectorStore

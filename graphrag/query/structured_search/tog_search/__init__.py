@@ -1,11 +1,13 @@
-"""Searches of the graph of a GraphRAG index: Think-on-Graph, and personalized PageRank."""
+"""The searches of :mod:`graphrag.query.graph`, under the name that they had until 1.1.0."""
 
-from graphrag.query.structured_search.tog_search.asking import ToGSearchError
-from graphrag.query.structured_search.tog_search.search import GraphSearch, PPRSearch, ToGSearch
-from graphrag.query.structured_search.tog_search.store import (
+from graphrag.query.graph import (
+    GraphSearch,
     GraphStore,
     OpenedGraph,
+    PPRSearch,
     TextUnits,
+    ToGSearch,
+    ToGSearchError,
     build_in_memory,
     open_graph,
 )

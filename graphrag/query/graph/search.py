@@ -15,9 +15,8 @@ from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchC
 from graphrag.query.client.call_errors import CutOffReplyError
 from graphrag.query.client.models import count_completion
 from graphrag.query.client.usage import CallLog, OutputBound, current_scope, measure_calls
-from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
-from graphrag.query.structured_search.tog_search import asking, spreading
-from graphrag.query.structured_search.tog_search.answer import (
+from graphrag.query.graph import pagerank, prompts
+from graphrag.query.graph.answer import (
     Call,
     Context,
     Grounder,
@@ -26,12 +25,13 @@ from graphrag.query.structured_search.tog_search.answer import (
     conclude,
     is_answer,
 )
-from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits, build_in_memory
-from graphrag.query.structured_search.tog_search.walk import (
+from graphrag.query.graph.candidates import (
     Row,
     rows_to_relationships,
     rows_to_texts,
 )
+from graphrag.query.graph.store import GraphStore, TextUnits, build_in_memory
+from graphrag.query.search_result import CountedSearchResult, OnText, Outcome, make_result
 from graphrag.text.phrases import fold_line
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class GraphSearch(Generic[_Config]):
     def __init__(
         self,
         *,
-        model: asking.CompletionModel,
+        model: prompts.CompletionModel,
         graph: GraphStore,
         text_units: "TextUnits | pd.DataFrame",
         config: _Config | None = None,
@@ -122,14 +122,14 @@ class GraphSearch(Generic[_Config]):
         self._reasoner = Reasoner(
             model,
             self._exploring_prompt(),
-            self._prompt("reasoning_prompt", asking.REASONING_PROMPT),
+            self._prompt("reasoning_prompt", prompts.REASONING_PROMPT),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
 
     def _prompt(self, setting: str, built_in: str) -> str:
         path: str | None = getattr(self._config, setting)
-        return asking.read_prompt(path, f"{self.section}.{setting}", built_in)
+        return prompts.read_prompt(path, f"{self.section}.{setting}", built_in)
 
     def _exploring_prompt(self) -> str:
         """Return the prompt of calls that may go on; "" where none may."""
@@ -169,16 +169,16 @@ class GraphSearch(Generic[_Config]):
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question as one of the methods, which are counted from outside."""
         if not question.strip():
-            raise asking.ToGSearchError("The question is empty.")
+            raise prompts.ToGSearchError("The question is empty.")
         if self.graph.n_entities == 0:
             msg = "The index has no entities, so there is no graph to search; build it again."
-            raise asking.ToGSearchError(msg)
+            raise prompts.ToGSearchError(msg)
         live = LiveText(on_text) if on_text else None
         own = await self._rank(question)
         if own.passages or own.entities:
             outcome = await self._find(question, _Way(own, own.entities), live)
         else:
-            nothing, nobody = asking.ReasonedAnswer(answer=""), Call(0, [], [], note=own.note)
+            nothing, nobody = prompts.ReasonedAnswer(answer=""), Call(0, [], [], note=own.note)
             outcome = conclude(nothing, Context(), [nobody], [], self.graph)
         if live:
             live.finish(outcome.response)
@@ -200,13 +200,13 @@ class GraphSearch(Generic[_Config]):
         note: str,
         leaning: Sequence[int],
     ) -> Ranking:
-        texts = spreading.weigh_texts(words, near, len(self.graph.arrays.unit_topics))
+        texts = pagerank.weigh_texts(words, near, len(self.graph.arrays.unit_topics))
         names = self.graph.names_in(query)
         if not texts and not names:
             names = self.graph.rank_by_words(query, _N_SEEDS)
         rows = list(dict.fromkeys(map(self._text_units.row, leaning)))
-        seeds = spreading.lean_on(spreading.find_seeds(names, texts, self.graph), rows)
-        reached = spreading.spread(seeds, self.graph, self._cap)
+        seeds = pagerank.lean_on(pagerank.find_seeds(names, texts, self.graph), rows)
+        reached = pagerank.spread(seeds, self.graph, self._cap)
         best = self._text_units.best(reached.units, _N_RANKED, query)
         return Ranking(best, reached.entities, note)
 
@@ -244,8 +244,8 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
     section, form = "tog_search", ToGSearchConfig
 
     def _exploring_prompt(self) -> str:
-        prompt = self._prompt("exploration_prompt", asking.EXPLORATION_PROMPT)
-        return asking.fill(prompt, {"width": str(self._config.width)})
+        prompt = self._prompt("exploration_prompt", prompts.EXPLORATION_PROMPT)
+        return prompts.fill(prompt, {"width": str(self._config.width)})
 
     async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
         log = current_scope() or CallLog()
@@ -286,7 +286,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         return self._grounder.add_rows(context, rows, n_rows)
 
     async def _go_on(
-        self, question: str, way: _Way, context: Context, reply: asking.NextStep | None
+        self, question: str, way: _Way, context: Context, reply: prompts.NextStep | None
     ) -> bool:
         """Take what a call keeps, follows and looks up; say whether another may go on from there.
 

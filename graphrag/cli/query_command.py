@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphrag.query.client.usage import Usage
-    from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.search_result import CountedSearchResult
 
 
 _METHODS = [*(method.value for method in SearchMethod), *OWN_METHODS]

@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.query.structured_search.tog_search.building import slices
-from graphrag.query.structured_search.tog_search.store import GraphStore
+from graphrag.query.graph.build import slices
+from graphrag.query.graph.store import GraphStore
 from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50

@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.query.graph.names import (
+    MAX_HEADING_CHARS,
+    Ints,
+    Names,
+    hash_keys,
+    title_of,
+)
 from graphrag.query.index.table_forms import (
     DOCUMENTS,
     ENTITIES,
@@ -18,13 +25,6 @@ from graphrag.query.index.table_forms import (
     Source,
     arrow,
     compute,
-)
-from graphrag.query.structured_search.tog_search.names import (
-    MAX_HEADING_CHARS,
-    Ints,
-    Names,
-    hash_keys,
-    title_of,
 )
 from graphrag.text.tokenize import word_keys
 

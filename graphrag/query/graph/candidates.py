@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
-from graphrag.query.structured_search.tog_search.store import GraphStore, RelationshipRow, TextUnits
+from graphrag.query.graph.store import GraphStore, RelationshipRow, TextUnits
 from graphrag.text.languages import Languages
 from graphrag.text.phrases import shorten
 from graphrag.text.sentences import sentences

@@ -14,9 +14,8 @@ from graphrag.query.client.call_errors import CutOffReplyError
 from graphrag.query.client.structured_output import UnreadableReplyError
 from graphrag.query.client.thoughts import without_thoughts
 from graphrag.query.client.usage import OutputBound, phase
-from graphrag.query.counted_result import OnText, Outcome
-from graphrag.query.passages import Selection, show_passages
-from graphrag.query.structured_search.tog_search.asking import (
+from graphrag.query.graph.candidates import Row
+from graphrag.query.graph.prompts import (
     CompletionModel,
     NextStep,
     ReasonedAnswer,
@@ -25,14 +24,15 @@ from graphrag.query.structured_search.tog_search.asking import (
     csv_line,
     fill,
 )
-from graphrag.query.structured_search.tog_search.store import (
+from graphrag.query.graph.store import (
     EntityRow,
     GraphStore,
     RelationshipRow,
     TextUnit,
     TextUnits,
 )
-from graphrag.query.structured_search.tog_search.walk import Row
+from graphrag.query.passages import Selection, show_passages
+from graphrag.query.search_result import OnText, Outcome
 from graphrag.text.citations import CITATION
 from graphrag.text.phrases import shorten
 

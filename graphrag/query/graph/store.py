@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.query.graph.build import GraphArrays, build_arrays
+from graphrag.query.graph.names import Found, NameIndex, TrunkIndex
 from graphrag.query.index.table_forms import (
     ENTITIES,
     RELATIONSHIPS,
@@ -27,8 +29,6 @@ from graphrag.query.index.table_forms import (
 from graphrag.query.index.text_languages import FOLDER
 from graphrag.query.index.texts import IndexTexts, open_texts
 from graphrag.query.passages import Passage, Passages
-from graphrag.query.structured_search.tog_search.building import GraphArrays, build_arrays
-from graphrag.query.structured_search.tog_search.names import Found, NameIndex, TrunkIndex
 from graphrag.text.inflection import Inflection
 from graphrag.text.kept_folders import KeptFolder, map_arrays, map_table, save_arrays
 from graphrag.text.languages import Languages

@@ -1,0 +1,1 @@
+"""Asks models: every call is counted, bounded, retried and journaled."""

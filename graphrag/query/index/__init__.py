@@ -1,0 +1,1 @@
+"""Reads what a built GraphRAG index holds: tables, texts, vectors, settings."""
