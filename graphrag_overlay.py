@@ -89,7 +89,7 @@ not. There the packages are imported when they are first used."""
 
 
 _MOVED = {
-    "graphrag.eval.judged": "graphrag.eval.records.judged",
+    "graphrag.eval.judged": "graphrag.eval.types.metric_definitions",
     "graphrag.eval.scorers": "graphrag.eval.metrics",
 }
 """Where packages that bring a part of their own import from since 1.0 -> where it lies now."""

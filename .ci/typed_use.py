@@ -7,7 +7,7 @@ from graphrag.api.search import tog_search
 from graphrag.config.enums import SearchMethod
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.types import JudgeResult
 
 assert_type(JudgeResult(1, "why").reason, str)
 assert_type(EvaluationConfig().root, Path)

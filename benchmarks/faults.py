@@ -36,12 +36,12 @@ from support.openai_server import Fault, LocalServer, running_server
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.query.client.call_errors import RetryPolicy
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.usage import Usage, sum_usages

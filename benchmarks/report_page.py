@@ -27,13 +27,13 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.show_run import draw_page
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import JudgeResult, MetricScores
 from graphrag.eval.web.run_report import report_pieces
 from graphrag.query.client.usage import Usage
 

@@ -103,9 +103,9 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
 
 def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
     """Return what the store takes a second: whole items of 6 calls, and single commits."""
-    from graphrag.eval.records.verdicts import JudgeResult
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import CallScope, RunSetup, StoredResponse
+    from graphrag.eval.types.verdicts import JudgeResult
     from graphrag.query.client.usage import CallAttempt, RecordedCall, Usage
 
     attempt = CallAttempt("completion", "openai/m", "response", 900, 60, "provider", 0.2)

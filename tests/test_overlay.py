@@ -274,4 +274,4 @@ for words in (["--help"], ["eval", "--help"], ["eval", "compare", "--help"]):
     assert "--accept-index-change" in done.stdout
     loaded = {*done.stdout.splitlines()[-1].split()}
     assert "graphrag.cli.main" in loaded
-    assert loaded.isdisjoint({"sqlite3", "numpy", "pandas", "graphrag.eval.records.answers"})
+    assert loaded.isdisjoint({"sqlite3", "numpy", "pandas", "graphrag.eval.types.query_results"})

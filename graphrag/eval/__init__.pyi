@@ -16,10 +16,6 @@ from .metrics.rubric import LLMEvaluationPrompt as LLMEvaluationPrompt
 from .metrics.rubric import RubricJudge as RubricJudge
 from .monitoring import MetricPoint as MetricPoint
 from .monitoring import MetricsCollector as MetricsCollector
-from .records.answers import EfficiencyMetrics as EfficiencyMetrics
-from .records.answers import QueryResult as QueryResult
-from .records.verdicts import JudgeResult as JudgeResult
-from .records.verdicts import MetricScores as MetricScores
 from .results import StoredRun as StoredRun
 from .results import list_runs as list_runs
 from .results.evaluation_results import EvaluationResults as EvaluationResults
@@ -44,6 +40,10 @@ from .suite import create_entity_extraction_test_cases as create_entity_extracti
 from .suite import create_query_response_test_cases as create_query_response_test_cases
 from .suite import project_components as project_components
 from .suite import read_test_cases as read_test_cases
+from .types.query_results import EfficiencyMetrics as EfficiencyMetrics
+from .types.query_results import QueryResult as QueryResult
+from .types.verdicts import JudgeResult as JudgeResult
+from .types.verdicts import MetricScores as MetricScores
 from .validation import DocumentProcessingValidator as DocumentProcessingValidator
 from .validation import EntityExtractionValidator as EntityExtractionValidator
 from .validation import GraphConstructionValidator as GraphConstructionValidator

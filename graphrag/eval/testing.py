@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.metrics.judge import Judge, MetricJudge
-from graphrag.eval.records.judged import REFUSAL
-from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.types.metric_definitions import REFUSAL
+from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
 

@@ -9,9 +9,9 @@ import pytest
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
 
 End: TypeAlias = int | str

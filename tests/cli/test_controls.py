@@ -15,11 +15,11 @@ from graphrag.eval.cli.terminal import explained, log_to, working
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.answers import Retrieved, Walk
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.types.query_results import Retrieved, Walk
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
 from graphrag.text.console import open_console
 from graphrag.text.search_trace import Step

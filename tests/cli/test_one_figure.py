@@ -9,8 +9,8 @@ import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 
-from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.eval.web.runs import read_live
 
 N = 40

@@ -20,9 +20,6 @@ from graphrag.eval.compare.compare import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.report.comparison import list_unjoined
 from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
 from graphrag.eval.results.runs import list_runs, read_rows
@@ -30,6 +27,9 @@ from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.store.database import BASELINE_FILE, EvaluationStore
 from graphrag.eval.store.records import RunSetup
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.graph_index import SearchError
 
 PASS, ERROR, USAGE, INCONCLUSIVE, FAIL = 0, 1, 2, 3, 100

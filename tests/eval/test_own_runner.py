@@ -11,12 +11,12 @@ from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records.own_code import contained
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedRunner
+from graphrag.eval.types.own_code import contained
+from graphrag.eval.types.verdicts import JudgeResult, MetricScores
 from graphrag.query.graph_index import SearchError
 
 SCORES = MetricScores(*(JudgeResult(1, f"reason {n}") for n in range(4)))

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.cells import has_two_means, mean_cell
 from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.query.client.usage import Usage
 
 

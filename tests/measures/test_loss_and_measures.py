@@ -24,7 +24,7 @@ from graphrag.eval.metrics.loss import (
 from graphrag.eval.metrics.measures import measure, rank_sources, summarize_measures
 from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.metrics.traced import check_citations
-from graphrag.eval.records.answers import Retrieved
+from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index.tables import IndexTables
 

@@ -18,7 +18,7 @@ from graphrag.eval.metrics.traced import (
     read_citations,
     strip_citations,
 )
-from graphrag.eval.records.answers import Retrieved
+from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.index.tables import IndexTables
 
 N = range(12)

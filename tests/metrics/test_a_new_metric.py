@@ -17,9 +17,9 @@ from graphrag.embedded import OfflineModelError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.judge import JudgeReply
-from graphrag.eval.records.judged import JUDGED_METRICS, JudgedMetric
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS, JudgedMetric
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3
 NAME = "conciseness"

@@ -11,7 +11,7 @@ from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.metrics.judge import JudgeModel
-from graphrag.eval.records.verdicts import combine_repeats
+from graphrag.eval.types.verdicts import combine_repeats
 from graphrag.query.client.models import open_completion
 
 SHOWN = """-----Sources-----

@@ -8,11 +8,11 @@ from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.annotation.review import Review
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores, combine_repeats
 from graphrag.eval.report.questions import find_wrong
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import PAGE_FILE
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import JudgeResult, MetricScores, combine_repeats
 
 DOUBT = "Two pages differ on who stole it."
 

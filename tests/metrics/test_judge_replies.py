@@ -18,8 +18,8 @@ from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
 from graphrag.eval.metrics.pairwise import compare_answers
 from graphrag.eval.metrics.rubric import DIMENSIONS, RubricJudge
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
+from graphrag.eval.types.verdicts import JudgeResult, MetricScores
 from graphrag.query.client.call_errors import RetryPolicy
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.structured_output import ReplyForm, UnreadableReplyError, read_reply

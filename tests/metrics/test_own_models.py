@@ -6,7 +6,7 @@ import pytest
 from graphrag_llm.completion import LLMCompletion
 
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records.verdicts import JudgeResult
+from graphrag.eval.types.verdicts import JudgeResult
 
 REPLY = '{"reason": "it fits", "score": 1}'
 VERDICT = JudgeResult(1, "it fits")

@@ -12,9 +12,9 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge, judgeable
 from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
-from graphrag.eval.records.judged import JUDGED_METRICS
-from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.testing import ScriptedRunner
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS
+from graphrag.eval.types.verdicts import JudgeResult
 
 UNKNOWN = {
     "id": "u1",

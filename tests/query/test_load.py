@@ -16,7 +16,6 @@ from support.openai_server import Fault, FaultPlan, Json, LocalServer, running_s
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge
-from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, Work
@@ -24,6 +23,7 @@ from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, Unit
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.query.client.call_errors import GarbledReplyError, NoReplyError, RetryPolicy
 from graphrag.query.client.models import CountedCompletion, open_completion, open_embedding
 from graphrag.query.client.rate_limit import CallLimit, ServiceDownError

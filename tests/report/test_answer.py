@@ -9,8 +9,6 @@ import pytest
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.answer_by_kind import answer_kinds
 from graphrag.eval.report.price import Prices
@@ -26,6 +24,8 @@ from graphrag.eval.results.terms import Terms
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.index_costs import IndexCost, StepCost
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.web.plots import plot_run
 from graphrag.query.client.usage import Usage
 

@@ -9,7 +9,6 @@ from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.changes import judge_changes
 from graphrag.eval.compare.compare import RunComparison, compare_runs
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row
@@ -18,6 +17,7 @@ from graphrag.eval.results.terms import BUDGET
 from graphrag.eval.stats.gates import Reason
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.usage import Usage
 
 NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"

@@ -4,9 +4,9 @@ from openai import OpenAIError
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.report.questions import show_question
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.usage import Usage
 

@@ -4,10 +4,10 @@ import io
 
 import pandas as pd
 
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.report.row_table import render_rows, tabulate_rows
 from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.query.client.usage import Usage
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from rich.console import Console
 
 from graphrag.eval.metrics.measures import MeasuredAnswer, list_forms, summarize_measures
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.run import describe_costs, list_run
 from graphrag.eval.report.run_tables import measures_tables, spent_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.usage import describe_beside
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.query.client.usage import Usage
 
 FORMS = list_forms(())

@@ -10,9 +10,9 @@ from support.clock_evaluation import flat
 from support.projects import OFFLINE_SETTINGS, server_settings
 from typer.testing import CliRunner
 
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.results.usage import label_embedded
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.query.client.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
 from graphrag.query.client.usage import CallAttempt, Usage, sum_usages, summarize_attempts
 

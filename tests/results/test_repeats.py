@@ -12,12 +12,12 @@ from support.clock_evaluation import ROWS, flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, combine_repeats
 from graphrag.eval.results.analysis import Analysis, RepeatFigures
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, combine_repeats
 from graphrag.query.graph_index import SearchError
 
 SAMPLES = [

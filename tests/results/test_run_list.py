@@ -17,9 +17,6 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.metrics.quality import QUALITY_MEASURES
-from graphrag.eval.records.code_digest import digest_code
-from graphrag.eval.records.judged import DEFAULT_METRICS
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import LINE
 from graphrag.eval.runner.plan import describe_setup
@@ -27,6 +24,9 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
+from graphrag.eval.types.code_digest import digest_code
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
 
 METHODS, N = ("tog", "basic"), 60

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.run import list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.query.client.usage import Usage
 
 ENDS = ("right", "wrong", "search failed", "judge failed", "unreadable", "not judged", "abstains")

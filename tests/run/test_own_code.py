@@ -16,8 +16,8 @@ from support.openai_server import Behaviour, LocalServer, offline_reply
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.metrics.further import SCORERS
-from graphrag.eval.records import own_code
-from graphrag.eval.records.judged import JUDGED_METRICS
+from graphrag.eval.types import own_code
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS
 
 # It imports as code for 1.0 does.
 MODULE = """

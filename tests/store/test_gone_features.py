@@ -18,7 +18,7 @@ from support.older_stores import unpack
 from support.viewed_store import serving
 
 from graphrag.eval.config.gone_keys import GONE_KEYS
-from graphrag.eval.records.own_code import list_declared
+from graphrag.eval.types.own_code import list_declared
 
 FIRST, CACHED, BASELINE, ROUND, LAST_ROUND, AT_BUDGETS, UNFINISHED = range(7)
 """The runs, the oldest first."""

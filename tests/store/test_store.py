@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.answers import Retrieved
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.checks import check_output
 from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run
 from graphrag.eval.store.database import EvaluationStore
@@ -27,6 +25,8 @@ from graphrag.eval.store.records import (
     StoredResponse,
 )
 from graphrag.eval.store.session import Standing, StoredSession, unkept_session
+from graphrag.eval.types.query_results import Retrieved
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.checked_numbers import MOST_COUNT
 from graphrag.query.client.usage import (
     CallAttempt,

@@ -19,7 +19,6 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError, UsageError
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.report.table import Line, Table
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
@@ -43,6 +42,7 @@ from graphrag.eval.suite.summary import (
     summarize_suite,
 )
 from graphrag.eval.testing import ScriptedJudge
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
 
 DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3

@@ -1,7 +1,7 @@
 """Answers with what their searches retrieved and showed, as measures read them."""
 
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, Retrieved
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores
 
 
 def answer(

@@ -17,9 +17,9 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from graphrag.eval.records.answers import KeptExchange
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, StoredResponse
+from graphrag.eval.types.query_results import KeptExchange
 
 TEXT = """\
 The clockmaker Idris Vane lives in the town of Ashcombe. Idris Vane built the tower clock of

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.labels import judged_questions, keep_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.correction import draw_for_labels
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.types.metric_definitions import METRICS
 
 METHODS = ("tog", "basic")
 Verdicts = Mapping[tuple[str, str], tuple[int | None, int | None]]

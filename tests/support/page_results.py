@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved, Walk
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, Retrieved, Walk
+from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.query.client.usage import Usage
 from graphrag.text.search_trace import Step
 

@@ -15,11 +15,11 @@ from graphrag.eval.cli.view import app_of, draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.eval.web.server import Listener, make_server
 from graphrag.query.client.usage import Usage
 

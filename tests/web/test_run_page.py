@@ -15,12 +15,12 @@ from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
 from graphrag.eval.metrics.loss import STAGES, LossRecord, summarize_loss
 from graphrag.eval.metrics.measures import MeasuredAnswer
-from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.store.records import CLAIMS
+from graphrag.eval.types.verdicts import MetricScores
 from graphrag.eval.web.run_report import report_pieces
 from graphrag.query.client.usage import Usage
 

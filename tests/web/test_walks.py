@@ -1,8 +1,8 @@
 """What one question's view says of the way of a graph search."""
 
 from graphrag.eval.metrics import JudgeResult, MetricScores
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved, Walk
-from graphrag.eval.records.judged import METRICS
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, Retrieved, Walk
 from graphrag.eval.web.questions import detail_questions
 from graphrag.text.search_trace import Step
 

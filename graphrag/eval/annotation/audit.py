@@ -13,7 +13,6 @@ from itertools import combinations
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.assertions import AssertionEvaluation
-from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.labels import (
@@ -31,6 +30,7 @@ from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
 from graphrag.text.cli_hints import eval_line_here
 
 

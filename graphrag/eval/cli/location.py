@@ -68,7 +68,7 @@ class Place:
         Raises ConfigError if the configuration is needed and can't be read, or there is no folder
         in it.
         """
-        from graphrag.eval.records.own_code import declared_taken
+        from graphrag.eval.types.own_code import declared_taken
 
         folder = self.folder
         with declared_taken():

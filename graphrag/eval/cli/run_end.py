@@ -18,7 +18,6 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import InterruptStop, StoreError
-from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.kept_report import Keeping, KeptReport, digest_files
@@ -31,6 +30,7 @@ from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.cli_hints import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say

@@ -13,8 +13,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
-from graphrag.eval.records.judged import BUILT_IN
-from graphrag.eval.records.own_code import load_parts
+from graphrag.eval.types.metric_definitions import BUILT_IN
+from graphrag.eval.types.own_code import load_parts
 from graphrag.query.methods import tables_of
 from graphrag.text.cli_hints import config_name
 from graphrag.text.phrases import counted

@@ -17,7 +17,6 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import is_shown_on_top
@@ -36,6 +35,7 @@ from graphrag.eval.store.whole_files import (
     run_folder,
     write_file,
 )
+from graphrag.eval.types.query_results import KeptCalls, QueryResult
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.cli_hints import again, eval_line_here

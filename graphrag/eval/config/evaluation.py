@@ -39,8 +39,8 @@ from graphrag.eval.config.sections import (
     Variant,
 )
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.judged import BUILT_IN, DEFAULT_METRICS, is_graded
-from graphrag.eval.records.own_code import is_declared, load_parts
+from graphrag.eval.types.metric_definitions import BUILT_IN, DEFAULT_METRICS, is_graded
+from graphrag.eval.types.own_code import is_declared, load_parts
 from graphrag.query.client.rate_limit import DEFAULT_PATIENCE_S
 from graphrag.query.methods import BUDGET, has_budget
 from graphrag.text.cli_hints import config_name, eval_line
@@ -123,10 +123,10 @@ class EvaluationConfig(FrozenSection):
     metrics: tuple[Metric, ...] = Field(
         default=DEFAULT_METRICS, json_schema_extra=_add_form({"const": "none"})
     )
-    """What the judge is asked: names of ``graphrag.eval.records.judged``, by default correctness,
-    faithfulness, relevance and completeness; ``sufficiency`` is one more, and ``module:object`` a
-    judge of your own, known by its own name from then on. Empty, or ``none`` in the file: no judge
-    is asked, and only what needs none is measured."""
+    """What the judge is asked: by default correctness, faithfulness, relevance and completeness;
+    ``sufficiency`` is one more, and ``module:object`` a judge of your own, known by its own name
+    from then on. Empty, or ``none`` in the file: no judge is asked, and only what needs none is
+    measured."""
     trials: int = Field(default=1, ge=1)
     """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)

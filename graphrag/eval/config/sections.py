@@ -17,7 +17,7 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
-from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
+from graphrag.eval.types.metric_definitions import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import SearchMethod
 from graphrag.text.encodings import check_encoding
 from graphrag.text.float_compare import is_below

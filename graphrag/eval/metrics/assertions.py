@@ -19,7 +19,7 @@ from graphrag.eval.metrics.judge import (
     write_prompt,
 )
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, ScoreSummary
-from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import ReplyForm
 from graphrag.text.json_records import Stored
 

@@ -18,7 +18,7 @@ from graphrag.eval.metrics.evidence import fold_text
 from graphrag.eval.metrics.judge import JudgeModel, Numbered, fill_prompt, rule_on, write_prompt
 from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
 from graphrag.eval.metrics.traced import Citation, read_citations
-from graphrag.eval.records.verdicts import Failure, JudgeResult
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.structured_output import ReplyForm, read_texts
 from graphrag.text.citations import CITATION
 from graphrag.text.json_records import Stored

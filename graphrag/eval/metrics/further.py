@@ -16,8 +16,8 @@ from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.rubric import RUBRIC
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, read_parts
-from graphrag.eval.records.own_code import OwnPart, Registry, contained
-from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.types.own_code import OwnPart, Registry, contained
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.call_errors import describe_error
 
 P = ParamSpec("P")

@@ -17,10 +17,10 @@ from pydantic import model_validator
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import EvalError
-from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
-from graphrag.eval.records.verdicts import MetricScores as MetricScores
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS, REFUSAL
+from graphrag.eval.types.verdicts import Failure
+from graphrag.eval.types.verdicts import JudgeResult as JudgeResult
+from graphrag.eval.types.verdicts import MetricScores as MetricScores
 from graphrag.query.client.call_errors import (
     CutOffReplyError,
     is_refusal,

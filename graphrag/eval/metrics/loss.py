@@ -10,8 +10,8 @@ from graphrag.eval.metrics.evidence import Evidence
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import Stages, retrieval_stages
 from graphrag.eval.metrics.wording import states_answer
-from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.types.query_results import QueryResult
 
 Stage = Literal[
     "in_source",

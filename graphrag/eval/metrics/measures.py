@@ -15,9 +15,9 @@ from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.traced import Shares, check_citations
 from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, time_score
-from graphrag.eval.records.answers import QueryResult, Retrieved
-from graphrag.eval.records.own_code import OwnPart, find_part
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
+from graphrag.eval.types.own_code import OwnPart, find_part
+from graphrag.eval.types.query_results import QueryResult, Retrieved
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
 Kind: TypeAlias = Literal["binary", "share", "unbounded"]

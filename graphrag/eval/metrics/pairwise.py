@@ -14,8 +14,8 @@ from graphrag.eval.metrics.judge import (
     write_prompt,
 )
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer, ScoreSummary
-from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.stats.intervals import scipy_stats
+from graphrag.eval.types.verdicts import Failure
 from graphrag.text.json_records import Stored
 
 Preference: TypeAlias = Literal["a", "b", "tie"]

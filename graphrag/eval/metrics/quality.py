@@ -14,7 +14,7 @@ from graphrag.eval.metrics.judge import (
     write_prompt,
 )
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer
-from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import read_number
 from graphrag.text.json_records import Stored
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.eval.records.answers import Retrieved, Walk
+from graphrag.eval.types.query_results import Retrieved, Walk
 from graphrag.query.index.numbered_rows import NumberedRows
 from graphrag.query.index.tables import rows_of
 from graphrag.text.search_trace import read_steps

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
-from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import (
     ReplyForm,
     UnreadableReplyError,

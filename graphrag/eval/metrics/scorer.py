@@ -14,7 +14,7 @@ from graphrag.eval.metrics.judge import (
     fill_prompt,
     write_prompt,
 )
-from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import read_choice
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from graphrag.eval.metrics.evidence import fold_text
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.records.answers import Retrieved
+from graphrag.eval.types.query_results import Retrieved
 from graphrag.text.citations import CITATION, PARTS
 
 _TABLE = re.compile(r"([^\W\d_][^()\[\];,\u3001\u060c\u061b]*?)\s*\(([^()]*)(?:\)|$)")

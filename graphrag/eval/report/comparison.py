@@ -11,7 +11,6 @@ from graphrag.eval.compare.compare import (
     QuestionChange,
     RunComparison,
 )
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import EACH_ALONE, money, share
 from graphrag.eval.report.price import tell_budget
@@ -23,6 +22,7 @@ from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.usage import Usage
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.json_records import whole_json

@@ -16,8 +16,6 @@ from typing import Any
 from markupsafe import escape
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.code_digest import digest_code
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.table import Line, Part, part_from_json, part_to_json
 from graphrag.eval.store.kept_figures import (
     OUTDATED,
@@ -29,6 +27,8 @@ from graphrag.eval.store.kept_figures import (
 )
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import label_file, run_folder
+from graphrag.eval.types.code_digest import digest_code
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines
 from graphrag.text.phrases import join_names
 

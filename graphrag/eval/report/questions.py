@@ -9,12 +9,12 @@ from rich.console import Console
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.traced import cited_sources
-from graphrag.eval.records.answers import KeptCalls, KeptExchange, QueryResult, Retrieved
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import KeptCalls, KeptExchange, QueryResult, Retrieved
 from graphrag.text.phrases import counted, shorten
 from graphrag.text.redaction import redact
 from graphrag.text.search_trace import way_tree

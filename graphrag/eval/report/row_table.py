@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.rubric import DIMENSIONS
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.terminal_escape import harmless_cell
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import name_question
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import (
@@ -25,17 +24,18 @@ from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.eval.results.conditions import explain_conditions
 from graphrag.eval.results.usage import refused_parameters
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.refused_parameters import describe_refused
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
-    from graphrag.eval.records.answers import QueryResult
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.store.index_costs import IndexCost
+    from graphrag.eval.types.query_results import QueryResult
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 _MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all

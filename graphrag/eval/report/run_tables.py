@@ -33,11 +33,11 @@ from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.metrics.measures import MethodMeasures
-    from graphrag.eval.records.verdicts import Failure
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.stats.outcomes import Outcomes
+    from graphrag.eval.types.verdicts import Failure
 
 RIGHT = {
     "correctness": "right",

@@ -12,8 +12,6 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.rows import (
     QuestionKey,
     Row,
@@ -46,6 +44,8 @@ from graphrag.eval.stats.latency import (
 )
 from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
 from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_items
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
+from graphrag.eval.types.query_results import QueryResult
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
 """Method -> document -> searches that the method was to make about it."""

@@ -14,15 +14,6 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.answers import (
-    EfficiencyMetrics,
-    QueryResult,
-    ReadCalls,
-    ReadWhole,
-    no_calls,
-)
-from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
-from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.kinds import Grouping
 from graphrag.eval.results.rows import Row, Section, rows_of, state_of
@@ -38,6 +29,15 @@ from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS
+from graphrag.eval.types.query_results import (
+    EfficiencyMetrics,
+    QueryResult,
+    ReadCalls,
+    ReadWhole,
+    no_calls,
+)
+from graphrag.eval.types.verdicts import MetricScores
 from graphrag.text.accepted_answers import fold_wording
 from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted

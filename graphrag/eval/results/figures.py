@@ -25,13 +25,13 @@ from graphrag.eval.metrics.measures import (
 )
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
-from graphrag.eval.records.answers import QueryResult, ReadWhole
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.rows import NOT_KEPT, Section
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
+from graphrag.eval.types.query_results import QueryResult, ReadWhole
 from graphrag.query.client.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_records import json_pieces
 

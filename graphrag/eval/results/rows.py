@@ -11,11 +11,11 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
-from graphrag.eval.records.verdicts import NOT_JUDGED, JudgeResult
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
+from graphrag.eval.types.query_results import QueryResult
+from graphrag.eval.types.verdicts import NOT_JUDGED, JudgeResult
 from graphrag.text.phrases import fold_line
 
 QuestionKey: TypeAlias = tuple[str, str]

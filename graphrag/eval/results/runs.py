@@ -15,10 +15,6 @@ from graphrag.config.models.strict_section import explain_first
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
-from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.code_digest import digest_code
-from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
-from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.eval.results.analysis import latencies_of, may_wait
 from graphrag.eval.results.conditions import Handicap, read_conditions
 from graphrag.eval.results.rows import (
@@ -57,6 +53,10 @@ from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
+from graphrag.eval.types.code_digest import digest_code
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, JUDGED_METRICS, METRICS
+from graphrag.eval.types.query_results import QueryResult
+from graphrag.eval.types.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.query.client.model_labels import label_names
 from graphrag.query.client.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input

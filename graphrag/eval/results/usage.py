@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import SEARCH_FAILED
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import QueryResult
+from graphrag.eval.types.verdicts import SEARCH_FAILED
 from graphrag.query.client.model_labels import (
     ANSWERS,
     EMBEDDINGS,

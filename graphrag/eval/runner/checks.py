@@ -17,11 +17,11 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.metrics.evidence import Evidence, phrase_key
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.runner.indexes import list_model_warnings, read_index_facts
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import read_index_cost
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.client.model_prices import input_limit, is_hashed, is_offline, model_price
 from graphrag.query.client.structured_output import own_bound

@@ -18,7 +18,6 @@ from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.measures import list_forms
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import AVERAGES
 from graphrag.eval.runner.checks import check_prices, list_judge_warnings, list_warnings
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -59,6 +58,7 @@ from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_labels import announce_embedded
 from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.text.cli_hints import again, eval_line_here

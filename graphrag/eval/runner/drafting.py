@@ -30,10 +30,10 @@ from graphrag.eval.metrics.judge import (
     fill_prompt,
     write_prompt,
 )
-from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials
 from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import ReplyForm
 from graphrag.query.client.usage import CallLog, Usage, measure_calls
 

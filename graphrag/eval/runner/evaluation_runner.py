@@ -18,9 +18,6 @@ from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedE
 from graphrag.eval.metrics.evaluable import read_entity_types
 from graphrag.eval.metrics.judge import Judge, JudgeModel
 from graphrag.eval.metrics.retrieved import RetrievalReader
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
-from graphrag.eval.records.judged import DEFAULT_METRICS
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.indexes import (
     check_indexes,
     describe_indexes,
@@ -53,6 +50,9 @@ from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession, unkept_session
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, Retrieved
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.call_errors import CutOffReplyError, describe_error
 from graphrag.query.client.checked_numbers import (
     MOST_SECONDS,

@@ -27,11 +27,16 @@ from graphrag.eval.metrics.judge import (
     awaited,
 )
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
-from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
-from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.types.metric_definitions import (
+    DEFAULT_METRICS,
+    JUDGED_METRICS,
+    REFUSAL,
+    JudgedMetric,
+)
+from graphrag.eval.types.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.query.client.call_errors import describe_error, is_refusal
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.models import open_completion

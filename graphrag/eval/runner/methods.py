@@ -30,8 +30,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.own_code import contained, hash_source, import_object
 from graphrag.eval.runner.threads import ask_in_thread
+from graphrag.eval.types.own_code import contained, hash_source, import_object
 from graphrag.query.client.call_errors import (
     GarbledReplyError,
     NoReplyError,

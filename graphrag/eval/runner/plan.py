@@ -16,13 +16,6 @@ from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.records.judged import (
-    BUILT_IN,
-    JUDGED_METRICS,
-    REFUSAL,
-    describe_own,
-)
-from graphrag.eval.records.own_code import find_part
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.queue import RunOutcome, Work
@@ -40,6 +33,13 @@ from graphrag.eval.store.records import (
 )
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
+from graphrag.eval.types.metric_definitions import (
+    BUILT_IN,
+    JUDGED_METRICS,
+    REFUSAL,
+    describe_own,
+)
+from graphrag.eval.types.own_code import find_part
 from graphrag.query.client.usage import Usage
 from graphrag.query.index.header import IndexHeader
 from graphrag.text.cli_hints import config_name, eval_line_here

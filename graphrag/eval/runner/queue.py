@@ -12,11 +12,11 @@ from typing import Protocol, TypeAlias
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.metrics.judge import judgeable
-from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, ReadCalls, ReadWhole
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, ReadCalls, ReadWhole
+from graphrag.eval.types.verdicts import JudgeResult, MetricScores, failed_search_scores
 from graphrag.query.client.rate_limit import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.client.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
 from graphrag.text.cli_hints import config_name

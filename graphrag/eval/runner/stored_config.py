@@ -10,9 +10,9 @@ from graphrag.config.settings_files import SettingsError
 from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.gone_keys import take_out_gone
-from graphrag.eval.records.judged import METRICS, is_graded
-from graphrag.eval.records.own_code import declared_taken, find_part
 from graphrag.eval.store.records import Run, RunSetup
+from graphrag.eval.types.metric_definitions import METRICS, is_graded
+from graphrag.eval.types.own_code import declared_taken, find_part
 from graphrag.query.index.tables import check_tables, fingerprint_tables, open_tables
 
 

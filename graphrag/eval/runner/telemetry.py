@@ -27,9 +27,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.queue import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
+from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.usage import CallAttempt, CallLog, Message

@@ -16,8 +16,6 @@ from typing import TypeVar, cast
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.answers import KeptCalls
-from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import (
     COLUMNS,
     IN_MEMORY,
@@ -57,6 +55,8 @@ from graphrag.eval.store.rows import (
     verdict_row,
     verdicts_of,
 )
+from graphrag.eval.types.query_results import KeptCalls
+from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.client.checked_numbers import ImpossibleFigureError
 from graphrag.query.client.usage import (
     CallAttempt,

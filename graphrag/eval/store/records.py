@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, Required, TypeAlias, TypedDict, cast
 from pydantic import RootModel, TypeAdapter
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import Retrieved
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.index_costs import IndexCost
+from graphrag.eval.types.query_results import Retrieved
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
 from graphrag.text.phrases import counted
 

@@ -7,10 +7,10 @@ from typing import Annotated, TypeAlias, TypeVar, cast
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from graphrag.eval.records.answers import Retrieved
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
+from graphrag.eval.types.query_results import Retrieved
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.checked_numbers import MOST_SECONDS, ImpossibleFigureError
 from graphrag.query.client.usage import UNCOUNTED, Usage
 

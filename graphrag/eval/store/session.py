@@ -14,13 +14,13 @@ from typing import NamedTuple, TypeVar
 from pydantic import TypeAdapter
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.answers import KeptCalls
-from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import IN_MEMORY, lock_file
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
 from graphrag.eval.store.rows import Shown
+from graphrag.eval.types.query_results import KeptCalls
+from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.client.usage import (
     CallAttempt,
     CallJournal,

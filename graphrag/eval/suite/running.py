@@ -22,7 +22,6 @@ from graphrag.eval.errors import (
 )
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.indexes import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
@@ -60,6 +59,7 @@ from graphrag.eval.suite.tools import (
     stopwatch,
     with_methods,
 )
+from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.call_errors import describe_error
 from graphrag.query.client.usage import CallLog, Usage
 from graphrag.query.index.header import IndexHeader

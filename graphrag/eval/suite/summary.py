@@ -8,8 +8,6 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.records.answers import EfficiencyMetrics
-from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
@@ -34,6 +32,8 @@ from graphrag.eval.suite.framework import (
     recommend,
     time_metrics,
 )
+from graphrag.eval.types.query_results import EfficiencyMetrics
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.usage import Usage, sum_usages
 from graphrag.text.float_compare import is_below, number_beside
 from graphrag.text.json_records import Stored, whole_json

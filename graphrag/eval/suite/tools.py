@@ -16,11 +16,11 @@ from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits
 from graphrag.eval.store.records import StoredResponse, Unit
+from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.call_errors import describe_error, is_refusal
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.rate_limit import CallLimit

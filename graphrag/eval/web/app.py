@@ -18,9 +18,9 @@ from starlette.routing import Route
 from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.annotation.sheet import MarkChange, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.store.notes import Note, keep_note
 from graphrag.eval.store.records import now
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.web.labels import render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import EvalError, StoreError
-from graphrag.eval.records.code_digest import digest_code
 from graphrag.eval.report.comparison import answer_comparison
 from graphrag.eval.results.runs import (
     RunRows,
@@ -24,6 +23,7 @@ from graphrag.eval.store.kept_figures import (
     uses_own_code,
 )
 from graphrag.eval.store.records import Run
+from graphrag.eval.types.code_digest import digest_code
 from graphrag.text.cli_hints import anywhere, as_given_here
 
 GATED = 20

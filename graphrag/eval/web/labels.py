@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import COLUMNS, Mark
-from graphrag.eval.records.judged import JUDGED_METRICS
+from graphrag.eval.types.metric_definitions import JUDGED_METRICS
 from graphrag.eval.web.page import render
 
 _NO_MARKS: Mapping[str, Mark] = {}

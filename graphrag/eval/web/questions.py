@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.traced import cited_sources
-from graphrag.eval.records.answers import KeptCalls, QueryResult, ReadCalls, ReadWhole
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.run_tables import name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.query_results import KeptCalls, QueryResult, ReadCalls, ReadWhole
 from graphrag.query.client.usage import Usage
 from graphrag.text.search_trace import Step, first_read
 

@@ -13,7 +13,6 @@ from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.monitoring.collector import MetricsCollector
-from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer
 from graphrag.eval.report.cells import figure, money, points
 from graphrag.eval.report.run_tables import FailureKind, means_table, name_cause, tabulate_failures
@@ -33,6 +32,7 @@ from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path,
 from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import CLAIMS, Run, now
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
+from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, read_gate
 from graphrag.eval.web.page import NAV, NO_NAV, render

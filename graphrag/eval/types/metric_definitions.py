@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphrag.eval.records.own_code import Registry, find_part
+from graphrag.eval.types.own_code import Registry, find_part
 
 DEFAULT_METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 """Those that are judged where none is named, and which ``evaluate_all`` judges, in this order."""

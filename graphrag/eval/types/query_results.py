@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
-from graphrag.eval.records.judged import METRICS
-from graphrag.eval.records.verdicts import Failure, MetricScores
+from graphrag.eval.types.metric_definitions import METRICS
+from graphrag.eval.types.verdicts import Failure, MetricScores
 from graphrag.query.client.usage import Usage
 from graphrag.text.json_records import Stored
 from graphrag.text.search_trace import Step

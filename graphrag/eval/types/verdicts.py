@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict
 
-from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
+from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS
 
 SEARCH_FAILED = "Search failed"
 
