@@ -34,11 +34,11 @@ from graphrag_llm.config import ModelConfig
 from support.openai_server import Fault, LocalServer, running_server
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.judge import LLMJudge
+from graphrag.eval.runner.custom_methods import MethodAnswer
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.queue import RunOutcome, Work
+from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS

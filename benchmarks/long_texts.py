@@ -178,7 +178,7 @@ def step_paint(folder: Path, _: Size) -> dict[str, float]:
 
 
 def _samples(folder: Path) -> list:
-    from graphrag.eval.dataset.samples import Sample
+    from graphrag.eval.dataset.dataset_reader import Sample
 
     rows = json.loads((folder / "questions.json").read_text())
     return [

@@ -39,9 +39,9 @@ def context(number: int, characters: int) -> str:
 def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> None:
     """Make a run."""
     from graphrag.eval.config.evaluation import EvaluationConfig
-    from graphrag.eval.dataset.samples import as_samples
-    from graphrag.eval.runner.plan import describe_setup, plan_run
-    from graphrag.eval.runner.queue import Work
+    from graphrag.eval.dataset.dataset_reader import as_samples
+    from graphrag.eval.runner.run_setup import describe_setup, plan_run
+    from graphrag.eval.runner.scheduler import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunDetails
     from graphrag.eval.store.session import StoredSession

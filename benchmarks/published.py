@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from graphrag.eval.runner.importing import Import
+from graphrag.eval.runner.benchmark_import import Import
 from graphrag.text.ranking import WordIndex
 
 FULL = 1_000

@@ -26,10 +26,10 @@ from playwright.sync_api import Page, sync_playwright  # pyright: ignore
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.show_run import draw_page
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.runs import list_runs
-from graphrag.eval.runner.plan import describe_setup
+from graphrag.eval.runner.run_setup import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult

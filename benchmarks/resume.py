@@ -31,8 +31,8 @@ HERE = Path(__file__).parent
 
 def open_runner(config: EvaluationConfig, folder: Path):
     """Return a runner of given answers, judged by the model of the project."""
+    from graphrag.eval.runner.custom_methods import MethodAnswer
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-    from graphrag.eval.runner.methods import MethodAnswer
 
     async def given(question: str):
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
@@ -42,9 +42,9 @@ def open_runner(config: EvaluationConfig, folder: Path):
 
 async def run(what: str, url: str, folder: Path, items: int) -> None:
     """Make, or go on with, one run; print its seconds and how many items it has."""
-    from graphrag.eval.dataset.samples import as_samples
-    from graphrag.eval.runner.plan import plan_run
-    from graphrag.eval.runner.queue import Work
+    from graphrag.eval.dataset.dataset_reader import as_samples
+    from graphrag.eval.runner.run_setup import plan_run
+    from graphrag.eval.runner.scheduler import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunSetup
     from graphrag.eval.store.session import StoredSession

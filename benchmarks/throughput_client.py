@@ -116,8 +116,8 @@ def load(kind: str, *more: str) -> None:
 
 async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path) -> None:
     """Have given answers judged by the evaluation, its store on."""
+    from graphrag.eval.runner.custom_methods import MethodAnswer
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-    from graphrag.eval.runner.methods import MethodAnswer
 
     config = configured(url, kind, concurrency, folder)
 

@@ -60,10 +60,10 @@ def ray_workers() -> list[int]:
 async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: int):
     """Do the items and return what they took."""
     from graphrag.eval.config.evaluation import EvaluationConfig
-    from graphrag.eval.dataset.samples import Sample
+    from graphrag.eval.dataset.dataset_reader import Sample
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
     from graphrag.eval.runner.on_ray import open_executor
-    from graphrag.eval.runner.queue import Work
+    from graphrag.eval.runner.scheduler import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunSetup, Unit
     from graphrag.eval.store.session import StoredSession

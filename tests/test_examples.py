@@ -24,7 +24,7 @@ from uv import find_uv_bin
 from graphrag.cli.main import app
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import parse_config
-from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
+from graphrag.eval.runner.custom_methods import MethodSet, ask_method, load_method
 from graphrag.query.client.usage import Usage, measure_calls
 from graphrag.query.index.header import IndexHeader
 from graphrag.query.structured_search.base import SearchResult
@@ -126,7 +126,7 @@ async def test_the_passages_that_were_read_come_back(root):
 _ASK_LIGHTRAG = """
 import asyncio, json, sys
 from pathlib import Path
-from graphrag.eval.runner.methods import ask_method, load_method
+from graphrag.eval.runner.custom_methods import ask_method, load_method
 from graphrag.query.client.usage import measure_calls
 
 async def ask(method, question):

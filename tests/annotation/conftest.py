@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse
 from graphrag.eval.types.verdicts import Failure, JudgeResult

@@ -11,7 +11,7 @@ from support.chromium import findings, overflow, watched
 from support.viewed_store import Served, serving_app
 
 from graphrag.eval.annotation.review import Decision, Review, RowChanged, keep_decisions
-from graphrag.eval.dataset.samples import count_gold, fingerprint_samples, read_samples
+from graphrag.eval.dataset.dataset_reader import count_gold, fingerprint_samples, read_samples
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.web.app import make_review_app

@@ -25,7 +25,7 @@ HELD = [
 VITAL, WITH_OKAY = 2 / 5, 2.5 / 5.5
 _RULINGS = {"S": "supported", "C": "contradicted", "M": "missing"}
 METHODS = """
-from graphrag.eval.runner.methods import MethodAnswer
+from graphrag.eval.runner.custom_methods import MethodAnswer
 
 async def said(question):
     return "Idris Vane."

@@ -9,7 +9,7 @@ from support.openai_server import Behaviour, Fault, Json, LocalServer, Record, o
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.queue import Work
+from graphrag.eval.runner.scheduler import Work
 from graphrag.eval.store.session import unkept_session
 from graphrag.eval.testing import ScriptedJudge
 

@@ -13,9 +13,9 @@ from support.clock_evaluation import in_process
 
 from graphrag.eval.cli.terminal import explained, log_to, working
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.runner.plan import describe_setup
+from graphrag.eval.runner.run_setup import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.types.query_results import Retrieved, Walk

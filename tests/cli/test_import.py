@@ -19,7 +19,7 @@ from support.openai_server import running_server
 from support.projects import server_settings
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import parse_samples
+from graphrag.eval.dataset.dataset_reader import parse_samples
 
 SAID = {"question_id": "q", "question_text": "Why?", "answer": "A system said so."}
 QUOTES = ["Ines Vale built it in 1871.", "Ines Vale was born in Port Sorrel."]

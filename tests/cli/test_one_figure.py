@@ -19,7 +19,7 @@ RULES = {"correctness": 2, "faithfulness": 3, "relevance": 4, "completeness": 5}
 """A judge says 0 where the number of a question can be divided by this."""
 UNREAD = {"relevance": {6, 7, 13}, "correctness": {8}}
 MODULE = """
-from graphrag.eval.runner.methods import MethodAnswer
+from graphrag.eval.runner.custom_methods import MethodAnswer
 
 asked = set()
 

@@ -11,13 +11,13 @@ import pytest
 from click.testing import Result
 from support.clock_evaluation import flat, in_process
 
-from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import (
     RunComparison,
     compare_runs,
     pin_baseline,
     shared_metrics,
 )
+from graphrag.eval.compare.setup_changes import list_setup_changes
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.comparison import list_unjoined

@@ -11,7 +11,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
-from graphrag.eval.dataset.samples import parse_samples, read_samples
+from graphrag.eval.dataset.dataset_reader import parse_samples, read_samples
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics import QualityEvaluation, QualityJudge
 

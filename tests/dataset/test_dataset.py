@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.dataset.samples import (
+from graphrag.eval.dataset.dataset_reader import (
     Sample,
     as_samples,
     fingerprint_samples,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag.eval.dataset.samples import fold_wording
+from graphrag.eval.dataset.dataset_reader import fold_wording
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import has_two_means, mean_cell
 from graphrag.eval.results.evaluation_results import aggregate_results

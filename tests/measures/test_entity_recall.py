@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.answers import answer
 
 from graphrag.eval.config.sections import MeasuresSettings
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.entities import NameRule, score_entities
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure

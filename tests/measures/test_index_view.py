@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from graphrag.config.table_files import UnreadableTableError
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.query.index.tables import IndexTables

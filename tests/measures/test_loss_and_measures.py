@@ -12,7 +12,7 @@ from support.answers import answer
 from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import (
     GRAPH_NEEDED,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.answers import answer
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure, summarize_measures
 from graphrag.eval.metrics.traced import (

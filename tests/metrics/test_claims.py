@@ -7,7 +7,7 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from graphrag_llm.config import ModelConfig
 
-from graphrag.eval.dataset.samples import Assertion
+from graphrag.eval.dataset.dataset_reader import Assertion
 from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.metrics.judge import JudgeModel

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.openai_server import Behaviour
 
-from graphrag.eval.dataset.samples import Assertion
+from graphrag.eval.dataset.dataset_reader import Assertion
 from graphrag.eval.metrics import claims  # noqa: F401 (its forms)
 from graphrag.eval.metrics.assertions import judge_assertions
 from graphrag.eval.metrics.evaluable import EvaluableQueryResult

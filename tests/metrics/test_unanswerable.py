@@ -8,7 +8,7 @@ from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.judge import LLMJudge, judgeable
 from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY

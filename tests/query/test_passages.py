@@ -12,13 +12,13 @@ from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import trace_loss
 from graphrag.eval.metrics.measures import measure
 from graphrag.eval.metrics.retrieved import RetrievalReader
-from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index.header import IndexHeader

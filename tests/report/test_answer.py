@@ -8,7 +8,7 @@ from unittest.mock import ANY
 import pytest
 from rich.console import Console
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.answer_by_kind import answer_kinds
 from graphrag.eval.report.price import Prices

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from graphrag.eval.compare.changes import judge_changes
 from graphrag.eval.compare.compare import RunComparison, compare_runs
+from graphrag.eval.compare.setup_changes import judge_changes
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row

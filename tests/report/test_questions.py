@@ -3,7 +3,7 @@
 from openai import OpenAIError
 from rich.console import Console
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.report.questions import show_question
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
 from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores

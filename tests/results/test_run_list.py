@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from graphrag.cli.main import app
 from graphrag.eval import StoredRun, list_runs
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.metrics.quality import QUALITY_MEASURES
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import LINE
-from graphrag.eval.runner.plan import describe_setup
+from graphrag.eval.runner.run_setup import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse

@@ -8,7 +8,7 @@ from graphrag_llm.config import ModelConfig
 from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.store.records import Unit
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.client.call_errors import Answer, RetryPolicy

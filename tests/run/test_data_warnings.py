@@ -7,7 +7,7 @@ from click.testing import Result
 from support.clock_evaluation import ROWS, MakeEvaluation, flat
 from support.projects import OFFLINE_SETTINGS, build_project, server_settings
 
-from graphrag.eval.runner.checks import list_judge_warnings
+from graphrag.eval.runner.preflight import list_judge_warnings
 
 MILL_TEXT = """\
 The miller Orla Finch runs the watermill of Dunmere. Orla Finch inherited the watermill from her

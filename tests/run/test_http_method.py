@@ -11,7 +11,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 from support.http_service import serving
 
 from graphrag.eval.config.sections import HttpService
-from graphrag.eval.runner.methods import find, read_answer
+from graphrag.eval.runner.custom_methods import find, read_answer
 from graphrag.query.client.call_errors import GarbledReplyError
 
 KEY = "rk-4711-abcdefgh"

@@ -7,7 +7,7 @@ import pytest
 from support.projects import offline_settings
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.checks import list_input_warnings
+from graphrag.eval.runner.preflight import list_input_warnings
 
 SETTINGS = offline_settings(8)
 

@@ -8,9 +8,14 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.runner.custom_methods import (
+    MethodAnswer,
+    MethodSet,
+    describe_method,
+    load_method,
+)
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import read_model_settings
-from graphrag.eval.runner.methods import MethodAnswer, MethodSet, describe_method, load_method
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
@@ -18,7 +23,7 @@ from graphrag.query.structured_search.base import SearchResult
 WIDE = {"name": "wide", "method": "tog", "width": 5}
 MODULE = """
 import time
-from graphrag.eval.runner.methods import MethodAnswer
+from graphrag.eval.runner.custom_methods import MethodAnswer
 
 async def counted(question, index):
     return MethodAnswer(f"Idris Vane of {index}", ("The clock.",), 2, 30, 4, 0.5)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import InterruptStop, RunStoppedError
+from graphrag.eval.runner.custom_methods import MethodAnswer
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.queue import Work, run_bounded
+from graphrag.eval.runner.scheduler import Work, run_bounded
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
 from graphrag.eval.testing import ScriptedJudge

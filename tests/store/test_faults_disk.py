@@ -12,7 +12,7 @@ from support.older_stores import N_RUNS, copy_beside, read_all, unpack_store
 from support.small_runs import SmallRun, noting
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.runner.checks import check_output
+from graphrag.eval.runner.preflight import check_output
 from graphrag.eval.store.database import EvaluationStore, open_store
 
 

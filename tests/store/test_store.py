@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.runner.checks import check_output
-from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run
+from graphrag.eval.runner.preflight import check_output
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
     CallScope,

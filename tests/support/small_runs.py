@@ -17,12 +17,12 @@ from graphrag_llm.config import ModelConfig
 from support.clock_evaluation import flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.judge import LLMJudge
+from graphrag.eval.runner.custom_methods import MethodAnswer
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
-from graphrag.eval.runner.queue import RunOutcome, Work
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession

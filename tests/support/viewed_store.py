@@ -14,9 +14,9 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import app_of, draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.results.runs import read_rows
-from graphrag.eval.runner.plan import describe_setup
+from graphrag.eval.runner.run_setup import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.types.verdicts import Failure, JudgeResult

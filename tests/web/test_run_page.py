@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 from support.chromium import findings, overflow, watched
 from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
 from graphrag.eval.metrics.loss import STAGES, LossRecord, summarize_loss

@@ -20,12 +20,12 @@ from support.viewed_store import Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.plan import describe_setup
-from graphrag.eval.runner.queue import Work
+from graphrag.eval.runner.run_setup import describe_setup
+from graphrag.eval.runner.scheduler import Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.assertions import AssertionEvaluation
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span

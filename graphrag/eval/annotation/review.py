@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag.eval.annotation.sheet import locked
+from graphrag.eval.dataset.dataset_reader import VETTED, parse_samples
 from graphrag.eval.dataset.files import ROWS_UNDER, field_of
-from graphrag.eval.dataset.samples import VETTED, parse_samples
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.store.records import now

@@ -16,15 +16,15 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.config.sections import DatasetSettings
+from graphrag.eval.dataset.dataset_reader import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
-from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.eval.report.cells import money
-from graphrag.eval.runner.checks import check_prices
+from graphrag.eval.runner.custom_methods import answering_config, open_answering
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
 from graphrag.eval.runner.indexes import read_headers
-from graphrag.eval.runner.methods import answering_config, open_answering
+from graphrag.eval.runner.preflight import check_prices
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.client.model_prices import is_offline

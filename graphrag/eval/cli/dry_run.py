@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from graphrag.eval.config.sections import CONTROLS
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.claims import RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
@@ -24,10 +24,10 @@ from graphrag.eval.metrics.scorer import Scorer
 from graphrag.eval.report.cells import in_brackets, number
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.report.table import METHOD, Line, Table, show
-from graphrag.eval.runner.checks import answer_bound
+from graphrag.eval.runner.custom_methods import MethodSet, answering_config
 from graphrag.eval.runner.judging import FAITHFULNESS
-from graphrag.eval.runner.methods import MethodSet, answering_config
-from graphrag.eval.runner.plan import RunPlan
+from graphrag.eval.runner.preflight import answer_bound
+from graphrag.eval.runner.run_setup import RunPlan
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import Unit
 from graphrag.query.client.call_errors import asked_tier

@@ -15,8 +15,7 @@ from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, working
 from graphrag.eval.errors import BuildInterruptedError
-from graphrag.eval.runner.checks import check_output, list_input_warnings
-from graphrag.eval.runner.conduct import check_projects, check_success, conduct, prepare_run
+from graphrag.eval.runner.evaluate_run import check_projects, check_success, conduct, prepare_run
 from graphrag.eval.runner.index_building import (
     build_index,
     check_form,
@@ -26,7 +25,8 @@ from graphrag.eval.runner.index_building import (
     remove_unfinished,
     unfinished_folder,
 )
-from graphrag.eval.runner.plan import RunOptions
+from graphrag.eval.runner.preflight import check_output, list_input_warnings
+from graphrag.eval.runner.run_setup import RunOptions
 from graphrag.text.cli_hints import again
 
 

@@ -38,7 +38,7 @@ def import_(
     """
     with starting(quiet):
         from graphrag.eval.dataset.benchmarks import FORMATS
-        from graphrag.eval.runner.importing import Import
+        from graphrag.eval.runner.benchmark_import import Import
     if format not in FORMATS:
         raise UsageError(f"There is no format {format!r}; known: {', '.join(FORMATS)}.")
     with working(open_console(stderr=True, quiet=quiet), "Reading the files"):

@@ -68,8 +68,8 @@ def judge(
     with starting(quiet):
         from graphrag.eval.cli.run_end import Supervisor
         from graphrag.eval.cli.run_input import change_config
-        from graphrag.eval.runner.conduct import judge_again
-        from graphrag.eval.runner.plan import RunOptions
+        from graphrag.eval.runner.evaluate_run import judge_again
+        from graphrag.eval.runner.run_setup import RunOptions
 
     config = change_config(place.read_config(), metrics, model, workers=workers)
     options = RunOptions(resume, retry_errors, max_cost_usd=max_cost, address=address)

@@ -10,8 +10,8 @@ from graphrag.config.settings_files import SettingsError, find_unbuilt
 from graphrag.eval.cli.command import RunFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.dataset_reader import Sample, check_keys, read_dataset
 from graphrag.eval.dataset.drafts import REHEARSAL
-from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.eval.types.metric_definitions import BUILT_IN
 from graphrag.eval.types.own_code import load_parts

@@ -151,7 +151,7 @@ def check_questions(place: Place, quiet: bool = False) -> int:
     ConfigError or DatasetError says what is wrong.
     """
     from graphrag.eval.cli.run_input import read_questions
-    from graphrag.eval.dataset.samples import check_keys
+    from graphrag.eval.dataset.dataset_reader import check_keys
 
     config = place.read_config(writes=False)
     samples, warnings = read_questions(config)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.compare.changes import (
+from graphrag.eval.compare.setup_changes import (
     MetricKey,
     changed_indexes,
     judge_changes,

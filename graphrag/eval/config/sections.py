@@ -260,7 +260,7 @@ class Variant(BaseModel):
     """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
     setting of that method, in place of what settings.yaml says."""
     function: str | None = None
-    """``module:function``, see ``graphrag.eval.runner.methods``."""
+    """``module:function``, see ``graphrag.eval.runner.custom_methods``."""
     http: HttpService | None = None
     """A system behind HTTP. One of the three is given."""
     index: dict[str, str] | None = None

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
-from graphrag.eval.dataset.samples import Assertion, fold_wording
+from graphrag.eval.dataset.dataset_reader import Assertion, fold_wording
 from graphrag.text.stems import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")

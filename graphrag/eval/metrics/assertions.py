@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from graphrag.eval.dataset.samples import Assertion
+from graphrag.eval.dataset.dataset_reader import Assertion
 from graphrag.eval.metrics.judge import (
     NO_REASON,
     JudgeModel,

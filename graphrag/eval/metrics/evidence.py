@@ -10,7 +10,7 @@ from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.query.index.tables import rows_of
 from graphrag.text.inflection import Inflection
 from graphrag.text.languages import Languages

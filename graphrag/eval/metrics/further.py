@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import ParamSpec, TypeVar
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import EvalError
 from graphrag.eval.metrics.assertions import ASSERTIONS
 from graphrag.eval.metrics.claims import CLAIMED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
 from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
 from graphrag.query.index.header import IndexHeader

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import model_validator
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import EvalError
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, REFUSAL
 from graphrag.eval.types.verdicts import Failure

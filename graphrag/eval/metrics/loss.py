@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.evidence import Evidence
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import Stages, retrieval_stages

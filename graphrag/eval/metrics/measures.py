@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Literal, TypeAlias, cast, get_args
 
 from graphrag.eval.config.sections import MeasuresSettings
-from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
+from graphrag.eval.dataset.dataset_reader import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.entities import NameRule, fold_name, recall_entities
 from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote

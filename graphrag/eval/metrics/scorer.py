@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BeforeValidator
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.judge import (
     JudgeModel,
     ReasonedForm,

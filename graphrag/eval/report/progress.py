@@ -11,7 +11,7 @@ from rich.console import Console
 from graphrag.eval.report.cells import money
 
 if TYPE_CHECKING:  # every command loads this module
-    from graphrag.eval.runner.queue import Tally
+    from graphrag.eval.runner.scheduler import Tally
     from graphrag.eval.store.records import Unit
 
 LINE_AFTER_S = 10.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.report.cells import UNKNOWN, money, number, share

@@ -7,7 +7,7 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from graphrag.eval.dataset.samples import name_question
+from graphrag.eval.dataset.dataset_reader import name_question
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import (

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import GRAPH_NEEDED, LossRecord, LossRow, summarize_loss, trace_loss

@@ -10,7 +10,7 @@ from math import isfinite
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS

@@ -1,3 +1,4 @@
+from .custom_methods import MethodAnswer
 from .evaluation_runner import (
     EfficiencyMetrics,
     EvaluationConfig,
@@ -5,7 +6,6 @@ from .evaluation_runner import (
     QueryResult,
     run_evaluation,
 )
-from .methods import MethodAnswer
 
 __all__ = [
     "EfficiencyMetrics",

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
+from graphrag.eval.dataset.dataset_reader import Assertion, Sample, Statement
 from graphrag.eval.dataset.drafts import (
     ANYBODY,
     KNOWN,
@@ -19,7 +20,6 @@ from graphrag.eval.dataset.drafts import (
     check_draft,
     find_quote,
 )
-from graphrag.eval.dataset.samples import Assertion, Sample, Statement
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.metrics.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.metrics.judge import (
@@ -31,7 +31,7 @@ from graphrag.eval.metrics.judge import (
     write_prompt,
 )
 from graphrag.eval.runner.draft_materials import Material, Materials
-from graphrag.eval.runner.queue import check_asked
+from graphrag.eval.runner.scheduler import check_asked
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import ReplyForm

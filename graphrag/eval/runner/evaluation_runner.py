@@ -13,11 +13,18 @@ from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.config.table_files import IndexNotBuiltError
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.config.sections import CONTROLS, OutputSettings
-from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
+from graphrag.eval.dataset.dataset_reader import Sample, as_samples, read_samples
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedError, StoreError
 from graphrag.eval.metrics.evaluable import read_entity_types
 from graphrag.eval.metrics.judge import Judge, JudgeModel
 from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.runner.custom_methods import (
+    Method,
+    MethodSet,
+    ask_control,
+    ask_method,
+    response_type,
+)
 from graphrag.eval.runner.indexes import (
     check_indexes,
     describe_indexes,
@@ -35,9 +42,8 @@ from graphrag.eval.runner.judging import (
     plan_further,
     with_judged,
 )
-from graphrag.eval.runner.methods import Method, MethodSet, ask_control, ask_method, response_type
-from graphrag.eval.runner.plan import describe_setup, plan_run
-from graphrag.eval.runner.queue import (
+from graphrag.eval.runner.run_setup import describe_setup, plan_run
+from graphrag.eval.runner.scheduler import (
     Executor,
     ProgressCallback,
     RunOutcome,
@@ -93,7 +99,7 @@ class EvaluationRunner:
       among them the folder of that name in the working directory is taken, if it is a project.
     - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``,
       or a plain function, which gets a thread: methods of one's own, which are then named in
-      ``config.methods`` or in ``run_evaluation``; see ``graphrag.eval.runner.methods``.
+      ``config.methods`` or in ``run_evaluation``; see ``graphrag.eval.runner.custom_methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
     - ``telemetry``: told of searches, judgings and their model calls, where they are made here.
 

@@ -22,11 +22,11 @@ from graphrag.config.table_files import (
     is_unreadable,
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.eval.metrics.index_view import IndexView, read_index_views
+from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.eval.runner.index_building import NOUN_PHRASES, is_built
-from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.stored_config import find_searched
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup

@@ -14,7 +14,7 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.embedded.grading import RULES
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.claims import judge_claims
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
@@ -27,8 +27,8 @@ from graphrag.eval.metrics.judge import (
     awaited,
 )
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
-from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import FurtherTask, RunOutcome, Work, check_asked
+from graphrag.eval.runner.custom_methods import answering_config
+from graphrag.eval.runner.scheduler import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.types.metric_definitions import (
     DEFAULT_METRICS,

@@ -26,7 +26,7 @@ from graphrag.config.settings_files import SETTINGS_FILES, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.runner.methods import Method
+from graphrag.eval.runner.custom_methods import Method
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.eval.types.own_code import Kind, list_specs, load_part
 from graphrag.eval.types.verdicts import JudgeResult

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.queue import Executor, FurtherTask
+from graphrag.eval.runner.scheduler import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.client.call_errors import describe_error

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Required, TypeAlias, TypedDict, cast
 
 from pydantic import RootModel, TypeAdapter
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.eval.types.verdicts import Failure, JudgeResult

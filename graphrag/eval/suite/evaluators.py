@@ -14,7 +14,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.entities import NameRule, score_entities, score_relationships
 from graphrag.eval.metrics.evidence import phrase_key
 from graphrag.eval.metrics.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
-from graphrag.eval.runner.methods import load_method
+from graphrag.eval.runner.custom_methods import load_method
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.suite.cases import (
     CaseExpected,

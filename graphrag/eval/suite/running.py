@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import (
     ConfigError,
     RunStoppedError,
@@ -23,11 +23,11 @@ from graphrag.eval.errors import (
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.results.usage import label_usages
+from graphrag.eval.runner.custom_methods import MethodSet, describe_method
 from graphrag.eval.runner.indexes import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
-from graphrag.eval.runner.methods import MethodSet, describe_method
-from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
-from graphrag.eval.runner.queue import Tally, Work, check_asked, describe_timeout
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.scheduler import Tally, Work, check_asked, describe_timeout
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore

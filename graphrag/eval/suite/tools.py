@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics.entities import Extraction
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import read_headers
-from graphrag.eval.runner.queue import check_asked, search_limits
+from graphrag.eval.runner.scheduler import check_asked, search_limits
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.call_errors import describe_error, is_refusal

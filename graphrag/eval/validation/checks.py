@@ -19,7 +19,7 @@ from graphrag.eval.validation.report import (
     ratio,
     skip,
 )
-from graphrag.eval.validation.tables import (
+from graphrag.eval.validation.table_access import (
     Array,
     Frame,
     Mask,

@@ -18,7 +18,7 @@ from graphrag.eval.validation.report import (
     ratio,
     skip,
 )
-from graphrag.eval.validation.tables import (
+from graphrag.eval.validation.table_access import (
     Array,
     Mask,
     Rows,

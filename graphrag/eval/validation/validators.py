@@ -24,7 +24,7 @@ from graphrag.eval.validation.checks import (
 )
 from graphrag.eval.validation.graph import check_counts, check_graph, read_edges
 from graphrag.eval.validation.report import PhaseValidation, PipelineValidationReport, Thresholds
-from graphrag.eval.validation.tables import Tables, arrow, open_tables
+from graphrag.eval.validation.table_access import Tables, arrow, open_tables
 from graphrag.eval.validation.vectors import check_vectors
 from graphrag.text.json_records import fields_of
 

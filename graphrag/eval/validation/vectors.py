@@ -17,7 +17,7 @@ from graphrag.eval.validation.report import (
     judge,
     skip,
 )
-from graphrag.eval.validation.tables import Array, as_text, compute, open_table
+from graphrag.eval.validation.table_access import Array, as_text, compute, open_table
 from graphrag.query.index.parquet_vectors import copy_vectors
 from graphrag.query.index.vector_index import count_indexed, vector_state
 from graphrag.query.index.vector_tables import (

@@ -7,7 +7,7 @@ other. Each line stands in the page once, and a context is a list of their numbe
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.report.run_tables import name_cause
 from graphrag.eval.results.figures import Figures

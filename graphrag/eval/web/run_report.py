@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from graphrag.eval.dataset.samples import Sample, count_gold
+from graphrag.eval.dataset.dataset_reader import Sample, count_gold
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.kept_report import KeptReport
 from graphrag.eval.report.run import analysis_of, list_both, make_sections
@@ -28,7 +28,7 @@ from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
-from graphrag.eval.runner.plan import RunDescription, is_asked
+from graphrag.eval.runner.run_setup import RunDescription, is_asked
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.compare.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.monitoring.collector import MetricsCollector

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import QuestionChange, compare_runs
+from graphrag.eval.compare.setup_changes import list_setup_changes
 from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import answer_comparison, differences_table, list_weaknesses
 from graphrag.eval.report.table import Table, Value

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA, Variant
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.measures import list_forms
 from graphrag.eval.results.evaluation_results import AVERAGES
-from graphrag.eval.runner.checks import check_prices, list_judge_warnings, list_warnings
+from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import (
     check_indexes,
@@ -41,9 +41,9 @@ from graphrag.eval.runner.judging import (
     list_judge_name_warnings,
     open_judge,
 )
-from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.on_ray import open_executor
-from graphrag.eval.runner.plan import (
+from graphrag.eval.runner.preflight import check_prices, list_judge_warnings, list_warnings
+from graphrag.eval.runner.run_setup import (
     RunDescription,
     RunOptions,
     RunPlan,
@@ -53,7 +53,7 @@ from graphrag.eval.runner.plan import (
     plan_judging,
     plan_run,
 )
-from graphrag.eval.runner.queue import RunOutcome, Work
+from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails

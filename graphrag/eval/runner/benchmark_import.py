@@ -15,7 +15,7 @@ from graphrag.eval.dataset.benchmarks import (
     Support,
     read_entries,
 )
-from graphrag.eval.dataset.samples import parse_sample
+from graphrag.eval.dataset.dataset_reader import parse_sample
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
 from graphrag.text.accepted_answers import fold_wording, join_answers

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample, fingerprint_samples
+from graphrag.eval.dataset.dataset_reader import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
-from graphrag.eval.runner.queue import RunOutcome, Work
+from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.runner.stored_config import read_stored_config
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import check_pages, damage_error

@@ -28,7 +28,7 @@ from graphrag.config.models.tog_search_config import replaced_settings
 from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.threads import ask_in_thread
 from graphrag.eval.types.own_code import contained, hash_source, import_object

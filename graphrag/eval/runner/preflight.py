@@ -13,13 +13,13 @@ from typing import NamedTuple
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.config.project_settings import UnusedSetting, read_settings, unknown_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.metrics.evidence import Evidence, phrase_key
 from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.eval.runner.indexes import list_model_warnings, read_index_facts
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
-from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS
 from graphrag.installation import STAND_IN, has_no_wordllama
