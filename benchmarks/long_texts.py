@@ -131,7 +131,7 @@ def step_trace(folder: Path, _: Size) -> dict[str, float]:
 def step_search(folder: Path, method: str) -> dict[str, float]:
     """Ask every question: seconds of the first one, median of the others, evidence found."""
     from graphrag.eval.metrics.index_view import IndexView
-    from graphrag.eval.metrics.retrieved import RetrievalReader
+    from graphrag.eval.metrics.retrieved_context import RetrievalReader
     from graphrag.query.graph_index import GraphIndex
 
     async def search() -> dict[str, float]:

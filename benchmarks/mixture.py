@@ -40,7 +40,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import numpy as np
 import yaml
 
-from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.eval.runner.index_building import build_index, is_built
 from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.client.tokens import default_encoding

@@ -243,7 +243,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
 
 def _show_way(result: "CountedSearchResult") -> None:
     """Print how the search went; on stderr, as the response alone is what a pipe is given."""
-    from graphrag.eval.metrics.traced import cited_sources
+    from graphrag.eval.metrics.citations import cited_sources
     from graphrag.text.search_trace import read_steps, way_tree
 
     console = open_console(stderr=True)

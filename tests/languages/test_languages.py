@@ -5,9 +5,9 @@ from support.language_worlds import ASKED, LANGUAGES, NAMED, NAMES, World, first
 from support.projects import offline_settings
 
 from graphrag.eval.errors import IndexBuildError
-from graphrag.eval.metrics.evidence import NamedText, SourceIndex
-from graphrag.eval.metrics.traced import read_citations
-from graphrag.eval.metrics.wording import keyword_relevance
+from graphrag.eval.metrics.citations import read_citations
+from graphrag.eval.metrics.keyword_coverage import keyword_relevance
+from graphrag.eval.metrics.quote_matching import NamedText, SourceIndex
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph import build_in_memory
 from graphrag.query.index.texts import open_texts

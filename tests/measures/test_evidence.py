@@ -12,8 +12,8 @@ from graphrag.eval.metrics.entities import (
     score_entities,
     score_relationships,
 )
-from graphrag.eval.metrics.evidence import SourceIndex, fold_text, phrase_key
-from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, states_answer
+from graphrag.eval.metrics.keyword_coverage import aspect_coverage, keyword_relevance, states_answer
+from graphrag.eval.metrics.quote_matching import SourceIndex, fold_text, phrase_key
 from graphrag.eval.validation.graph import graph_connectivity
 from graphrag.text.accepted_answers import join_answers
 

@@ -13,17 +13,17 @@ from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.loss import (
+from graphrag.eval.metrics.citations import check_citations
+from graphrag.eval.metrics.failure_stage import (
     GRAPH_NEEDED,
     STAGES,
     LossRecord,
     summarize_loss,
     trace_loss,
 )
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure, rank_sources, summarize_measures
-from graphrag.eval.metrics.retrieved import RetrievalReader
-from graphrag.eval.metrics.traced import check_citations
+from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index.tables import IndexTables

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
 from graphrag.eval.metrics import measures
-from graphrag.eval.metrics.evidence import Evidence
 from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MeasureInput,
@@ -18,6 +17,7 @@ from graphrag.eval.metrics.measures import (
     rank_sources,
     summarize_measures,
 )
+from graphrag.eval.metrics.quote_matching import Evidence
 from graphrag.eval.results.figures import check_criteria
 
 ids = st.integers(0, 15).map("u{}".format)

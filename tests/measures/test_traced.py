@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from support.answers import answer
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.measures import measure, summarize_measures
-from graphrag.eval.metrics.traced import (
+from graphrag.eval.metrics.citations import (
     CITATION_MEASURES,
     Citation,
     check_citations,
     read_citations,
     strip_citations,
 )
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.measures import measure, summarize_measures
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.index.tables import IndexTables
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from support.openai_server import Behaviour
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.evaluable import (
+from graphrag.eval.metrics.judge import JudgeModel
+from graphrag.eval.metrics.judge_input import (
     EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
     EvaluableRelationship,
     read_entity_types,
 )
-from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.metrics.pairwise import (
     PAIRWISE,
     OrderVerdict,

@@ -14,8 +14,8 @@ from support.openai_server import Behaviour
 from graphrag.eval.dataset.dataset_reader import Assertion
 from graphrag.eval.metrics import claims  # noqa: F401 (its forms)
 from graphrag.eval.metrics.assertions import judge_assertions
-from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
+from graphrag.eval.metrics.judge_input import EvaluableQueryResult
 from graphrag.eval.metrics.pairwise import compare_answers
 from graphrag.eval.metrics.rubric import DIMENSIONS, RubricJudge
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)

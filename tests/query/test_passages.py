@@ -14,10 +14,10 @@ from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.failure_stage import trace_loss
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.loss import trace_loss
 from graphrag.eval.metrics.measures import measure
-from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph_index import GraphIndex

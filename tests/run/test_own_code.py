@@ -15,7 +15,7 @@ from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
-from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.types import own_code
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS
 

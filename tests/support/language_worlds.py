@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 
 FOLDER = Path(__file__).parents[1] / "languages" / "worlds"

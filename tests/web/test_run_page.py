@@ -13,7 +13,7 @@ from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
-from graphrag.eval.metrics.loss import STAGES, LossRecord, summarize_loss
+from graphrag.eval.metrics.failure_stage import STAGES, LossRecord, summarize_loss
 from graphrag.eval.metrics.measures import MeasuredAnswer
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results

@@ -17,10 +17,10 @@ from rich.console import Console
 from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.claims import RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.metrics.scorer import Scorer
+from graphrag.eval.metrics.scorer_registry import SCORERS, list_further, list_pairs
 from graphrag.eval.report.cells import in_brackets, number
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.report.table import METHOD, Line, Table, show

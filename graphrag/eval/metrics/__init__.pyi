@@ -1,8 +1,3 @@
-from .evaluable import EvaluableEntity as EvaluableEntity
-from .evaluable import EvaluableQueryResult as EvaluableQueryResult
-from .evaluable import EvaluableQueryResultBuilder as EvaluableQueryResultBuilder
-from .evaluable import EvaluableRelationship as EvaluableRelationship
-from .evaluable import ResultMetadata as ResultMetadata
 from .judge import COMPLETENESS_PROMPT as COMPLETENESS_PROMPT
 from .judge import CORRECTNESS_PROMPT as CORRECTNESS_PROMPT
 from .judge import FAITHFULNESS_PROMPT as FAITHFULNESS_PROMPT
@@ -10,6 +5,11 @@ from .judge import RELEVANCE_PROMPT as RELEVANCE_PROMPT
 from .judge import JudgeResult as JudgeResult
 from .judge import LLMJudge as LLMJudge
 from .judge import MetricScores as MetricScores
+from .judge_input import EvaluableEntity as EvaluableEntity
+from .judge_input import EvaluableQueryResult as EvaluableQueryResult
+from .judge_input import EvaluableQueryResultBuilder as EvaluableQueryResultBuilder
+from .judge_input import EvaluableRelationship as EvaluableRelationship
+from .judge_input import ResultMetadata as ResultMetadata
 from .quality import QualityEvaluation as QualityEvaluation
 from .quality import QualityJudge as QualityJudge
 from .rubric import DimensionScore as DimensionScore

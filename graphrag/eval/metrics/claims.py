@@ -14,10 +14,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from graphrag.eval.metrics.evidence import fold_text
+from graphrag.eval.metrics.citations import Citation, read_citations
 from graphrag.eval.metrics.judge import JudgeModel, Numbered, fill_prompt, rule_on, write_prompt
+from graphrag.eval.metrics.quote_matching import fold_text
 from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
-from graphrag.eval.metrics.traced import Citation, read_citations
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.structured_output import ReplyForm, read_texts
 from graphrag.text.citations import CITATION

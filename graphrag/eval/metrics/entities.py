@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-from graphrag.eval.metrics.evidence import fold_text
+from graphrag.eval.metrics.quote_matching import fold_text
 
 Pair: TypeAlias = tuple[str, str]
 _JOINERS = re.compile(r"[\s_\-]+")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
-from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, phrase_key
+from graphrag.eval.metrics.quote_matching import Evidence, NamedText, SourceIndex, phrase_key
 from graphrag.query.index.header import IndexHeader
 from graphrag.query.index.numbered_rows import Ids, NumberedRows
 from graphrag.query.index.tables import IndexTables, open_tables, rows_of

@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias, cast, get_args
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.dataset_reader import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.citations import Shares, check_citations
 from graphrag.eval.metrics.entities import NameRule, fold_name, recall_entities
-from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.traced import Shares, check_citations
-from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.metrics.keyword_coverage import aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.metrics.quote_matching import Evidence, QuotableTexts, read_quote
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 from graphrag.eval.types.own_code import OwnPart, find_part
 from graphrag.eval.types.query_results import QueryResult, Retrieved

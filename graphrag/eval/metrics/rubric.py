@@ -10,8 +10,8 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.metrics.judge_input import EvaluableQueryResult
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.structured_output import (

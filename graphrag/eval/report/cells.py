@@ -101,7 +101,7 @@ def figure(name: str, value: float | None) -> str:
 
 def is_share(name: str) -> bool:
     """Say whether :func:`figure` shows a figure in per cent."""
-    from graphrag.eval.metrics.further import SCORERS  # numpy: help needs none
+    from graphrag.eval.metrics.scorer_registry import SCORERS  # numpy: help needs none
 
     kind, has_part, _ = name.partition(".")
     scorer = SCORERS.find(kind) if has_part else None

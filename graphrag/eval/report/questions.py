@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import Console
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.further import SCORERS
-from graphrag.eval.metrics.traced import cited_sources
+from graphrag.eval.metrics.citations import cited_sources
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.stats.intervals import grouped

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from graphrag.eval.metrics.further import SCORERS
-from graphrag.eval.metrics.loss import LossRow, Stage
+from graphrag.eval.metrics.failure_stage import LossRow, Stage
 from graphrag.eval.metrics.measures import Group, MeasureForm
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,

@@ -14,9 +14,14 @@ from pydantic_core import to_jsonable_python
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
+from graphrag.eval.metrics.failure_stage import (
+    GRAPH_NEEDED,
+    LossRecord,
+    LossRow,
+    summarize_loss,
+    trace_loss,
+)
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.loss import GRAPH_NEEDED, LossRecord, LossRow, summarize_loss, trace_loss
 from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MethodMeasures,
@@ -25,6 +30,7 @@ from graphrag.eval.metrics.measures import (
 )
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
+from graphrag.eval.metrics.scorer_registry import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.rows import NOT_KEPT, Section
 from graphrag.eval.results.usage import calls_of, tokens_of

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.config.models.strict_section import explain_first
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.results.analysis import latencies_of, may_wait
 from graphrag.eval.results.conditions import Handicap, read_conditions
 from graphrag.eval.results.rows import (

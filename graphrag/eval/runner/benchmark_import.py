@@ -17,7 +17,7 @@ from graphrag.eval.dataset.benchmarks import (
 )
 from graphrag.eval.dataset.dataset_reader import parse_sample
 from graphrag.eval.errors import DatasetError
-from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
+from graphrag.eval.metrics.quote_matching import QuotableTexts, read_quote
 from graphrag.text.accepted_answers import fold_wording, join_answers
 
 _REPEATED = "Questions that are there again, asked once"

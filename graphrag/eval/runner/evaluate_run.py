@@ -15,9 +15,9 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA, Variant
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, UsageError
-from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.measures import list_forms
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.results.evaluation_results import AVERAGES
 from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner

@@ -15,9 +15,9 @@ from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, p
 from graphrag.eval.config.sections import CONTROLS, OutputSettings
 from graphrag.eval.dataset.dataset_reader import Sample, as_samples, read_samples
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedError, StoreError
-from graphrag.eval.metrics.evaluable import read_entity_types
 from graphrag.eval.metrics.judge import Judge, JudgeModel
-from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.metrics.judge_input import read_entity_types
+from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.eval.runner.custom_methods import (
     Method,
     MethodSet,

@@ -17,7 +17,6 @@ from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.claims import judge_claims
-from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.judge import (
     NO_REASON,
     Judge,
@@ -27,6 +26,7 @@ from graphrag.eval.metrics.judge import (
     awaited,
 )
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
+from graphrag.eval.metrics.scorer_registry import SCORERS, list_further, list_pairs
 from graphrag.eval.runner.custom_methods import answering_config
 from graphrag.eval.runner.scheduler import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind

@@ -15,8 +15,8 @@ from graphrag.config.project_settings import UnusedSetting, read_settings, unkno
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import ConfigError, StoreError
-from graphrag.eval.metrics.evidence import Evidence, phrase_key
 from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.quote_matching import Evidence, phrase_key
 from graphrag.eval.runner.custom_methods import MethodSet
 from graphrag.eval.runner.indexes import list_model_warnings, read_index_facts
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings

@@ -14,8 +14,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.scorer_registry import SCORERS, list_further, list_pairs
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.scheduler import RunOutcome, Work

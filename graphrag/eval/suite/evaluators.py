@@ -12,8 +12,13 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.entities import NameRule, score_entities, score_relationships
-from graphrag.eval.metrics.evidence import phrase_key
-from graphrag.eval.metrics.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.metrics.keyword_coverage import (
+    ANY_WORD,
+    aspect_coverage,
+    keyword_relevance,
+    time_score,
+)
+from graphrag.eval.metrics.quote_matching import phrase_key
 from graphrag.eval.runner.custom_methods import load_method
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.suite.cases import (
@@ -305,7 +310,7 @@ class QueryResponse(StrictSection, MetricEvaluator):
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
-    ``graphrag.eval.metrics.wording``).
+    ``graphrag.eval.metrics.keyword_coverage``).
 
     ``weights`` is answer, keywords, aspects and time -> weight, >= 0; one left out counts 0.
     """

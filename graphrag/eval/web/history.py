@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias
 
-from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
 from graphrag.eval.report.cells import figure, is_share, plain_amount
 from graphrag.eval.report.table import Table

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.traced import cited_sources
+from graphrag.eval.metrics.citations import cited_sources
 from graphrag.eval.report.run_tables import name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from graphrag.eval.metrics.evidence import fold_text
 from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.quote_matching import fold_text
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.text.citations import CITATION, PARTS
 

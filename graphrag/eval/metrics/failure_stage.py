@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.evidence import Evidence
 from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.keyword_coverage import states_answer
 from graphrag.eval.metrics.measures import Stages, retrieval_stages
-from graphrag.eval.metrics.wording import states_answer
+from graphrag.eval.metrics.quote_matching import Evidence
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.types.query_results import QueryResult
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from graphrag.eval.metrics.evidence import NamedText, phrase_key
+from graphrag.eval.metrics.quote_matching import NamedText, phrase_key
 from graphrag.text.accepted_answers import split_answers
 from graphrag.text.languages import main_language
 from graphrag.text.sentences import sentences
