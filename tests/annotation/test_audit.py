@@ -27,7 +27,7 @@ from graphrag.eval.cli.judge import import_labels
 from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.results.analysis import analyse
-from graphrag.eval.results.labels import correct_comparisons, read_labels
+from graphrag.eval.results.human_labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement

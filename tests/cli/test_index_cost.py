@@ -8,8 +8,8 @@ from typing import Any
 
 from support.clock_evaluation import ROWS, flat
 
-from graphrag.eval.results.rows import Row
-from graphrag.eval.results.terms import costs_by_method, index_cost
+from graphrag.eval.results.method_conditions import costs_by_method, index_cost
+from graphrag.eval.results.scored_rows import Row
 from graphrag.eval.runner.index_building import build_index, held_for_building
 from graphrag.eval.store.index_costs import IndexCost, StepCost, read_index_cost
 

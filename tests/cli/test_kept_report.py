@@ -11,7 +11,7 @@ from support.viewed_store import serving_app
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import app_of
-from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE
+from graphrag.eval.store.atomic_files import PAGE_FILE, SUMMARY_FILE
 
 COMPUTING = "Computing the figures"
 WIDE = {"COLUMNS": "160"}

@@ -9,8 +9,8 @@ import pytest
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.comparison import describe_decision, list_unjoined
-from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.results.scored_rows import Row
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup

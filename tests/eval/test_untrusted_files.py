@@ -23,7 +23,7 @@ from graphrag.eval.report.files import read_top
 from graphrag.eval.results.runs import read_rows as read_run_rows
 from graphrag.eval.runner.benchmark_import import Import
 from graphrag.eval.runner.custom_methods import MethodSet
-from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
+from graphrag.eval.store.atomic_files import SUMMARY_FILE, run_folder
 from graphrag.eval.suite.cases import parse_suite, read_evaluation_file, read_suite
 from graphrag.eval.suite.evaluators import make_evaluator
 

@@ -18,7 +18,7 @@ from graphrag.eval.metrics.measures import (
     summarize_measures,
 )
 from graphrag.eval.metrics.quote_matching import Evidence
-from graphrag.eval.results.figures import check_criteria
+from graphrag.eval.results.run_figures import check_criteria
 
 ids = st.integers(0, 15).map("u{}".format)
 

@@ -9,8 +9,8 @@ from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.annotation.review import Review
 from graphrag.eval.report.questions import find_wrong
+from graphrag.eval.store.atomic_files import PAGE_FILE
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.whole_files import PAGE_FILE
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
 from graphrag.eval.types.verdicts import JudgeResult, MetricScores, combine_repeats
 

@@ -37,7 +37,7 @@ from graphrag.eval.metrics.rubric import (
     preview,
 )
 from graphrag.eval.metrics.scorer import Material, PartSummary, ScoreSummary
-from graphrag.eval.results.figures import summarize_gradings
+from graphrag.eval.results.run_figures import summarize_gradings
 from graphrag.eval.stats.intervals import mean_binary, mean_real
 from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.call_errors import RetryPolicy

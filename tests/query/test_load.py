@@ -19,10 +19,10 @@ from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.custom_methods import MethodAnswer
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.scheduler import RunOutcome, Work
-from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, Unit
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.query.client.call_errors import GarbledReplyError, NoReplyError, RetryPolicy
 from graphrag.query.client.models import CountedCompletion, open_completion, open_embedding

@@ -17,10 +17,10 @@ from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.kinds import Group, Grouping, Lead, group_questions
-from graphrag.eval.results.labels import LabelledQuestion, correct_comparisons
-from graphrag.eval.results.rows import Row, with_every_metric
-from graphrag.eval.results.terms import Terms
+from graphrag.eval.results.human_labels import LabelledQuestion, correct_comparisons
+from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.question_groups import Group, Grouping, Lead, group_questions
+from graphrag.eval.results.scored_rows import Row, with_every_metric
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.index_costs import IndexCost, StepCost

@@ -11,9 +11,9 @@ from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.compare.setup_changes import judge_changes
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
-from graphrag.eval.results.rows import Row
+from graphrag.eval.results.method_conditions import BUDGET
 from graphrag.eval.results.runs import RunMetadata, RunRows
-from graphrag.eval.results.terms import BUDGET
+from graphrag.eval.results.scored_rows import Row
 from graphrag.eval.stats.gates import Reason
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup

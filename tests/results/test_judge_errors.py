@@ -15,9 +15,9 @@ from graphrag.eval.report.run import (
 )
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
-from graphrag.eval.results.labels import Labels, correct_comparisons, read_labels
-from graphrag.eval.results.rows import Row
-from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.results.human_labels import Labels, correct_comparisons, read_labels
+from graphrag.eval.results.scored_rows import Row
+from graphrag.eval.store.atomic_files import run_folder
 
 
 def analysed(rows: list[Row], labels: Mapping[str, Labels]) -> Analysis:

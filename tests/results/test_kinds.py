@@ -4,8 +4,8 @@ from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.report.answer_by_kind import answer_kinds
 from graphrag.eval.report.run import kinds_table
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.kinds import group_questions
-from graphrag.eval.results.rows import Row, with_every_metric
+from graphrag.eval.results.question_groups import group_questions
+from graphrag.eval.results.scored_rows import Row, with_every_metric
 from graphrag.eval.stats.outcomes import State
 
 

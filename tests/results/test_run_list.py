@@ -17,13 +17,13 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.metrics.quality import QUALITY_MEASURES
-from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import LINE
+from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.eval.runner.run_setup import describe_setup
+from graphrag.eval.store.atomic_files import SUMMARY_FILE, run_folder
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
-from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
 from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.eval.types.verdicts import Failure, JudgeResult

@@ -9,8 +9,8 @@ import pytest
 from support.small_runs import SmallRun, noting
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.connection import check_pages
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.sqlite import check_pages
 
 N = 40
 PAGE = 4096

@@ -7,7 +7,7 @@ import pytest
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.benchmark_import import Import
-from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.text import held_files
 from graphrag.text.kept_folders import KeptFolder
 

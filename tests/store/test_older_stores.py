@@ -37,9 +37,9 @@ from support.small_runs import in_child, watched_writes
 from support.viewed_store import serving
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.connection import CleanConnection
 from graphrag.eval.store.database import EvaluationStore, open_store
 from graphrag.eval.store.notes import Note, keep_note, read_notes
+from graphrag.eval.store.sqlite import CleanConnection
 
 CHANGED_SINCE = {"answer", "loss", "break_even", "corrected_means", "metadata"}
 """Sections of the summary that later versions compute in another way, or say in other words."""

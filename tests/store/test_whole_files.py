@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.whole_files import write_file, write_whole
+from graphrag.eval.store.atomic_files import write_file, write_whole
 
 
 def break_disk(*_: object) -> None:

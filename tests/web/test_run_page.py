@@ -17,8 +17,8 @@ from graphrag.eval.metrics.failure_stage import STAGES, LossRecord, summarize_lo
 from graphrag.eval.metrics.measures import MeasuredAnswer
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.results.figures import Figures
-from graphrag.eval.results.terms import Terms
+from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.run_figures import Figures
 from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.types.verdicts import MetricScores
 from graphrag.eval.web.run_report import report_pieces

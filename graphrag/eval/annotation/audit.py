@@ -15,7 +15,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.assertions import AssertionEvaluation
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
-from graphrag.eval.results.labels import (
+from graphrag.eval.results.human_labels import (
     KeptLabels,
     LabelledQuestion,
     correct_methods,

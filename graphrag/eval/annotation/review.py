@@ -15,8 +15,8 @@ from graphrag.eval.dataset.dataset_reader import VETTED, parse_samples
 from graphrag.eval.dataset.files import ROWS_UNDER, field_of
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.eval.store.records import now
-from graphrag.eval.store.whole_files import write_file
 from graphrag.text.input_files import read_input
 
 Row: TypeAlias = dict[str, object]

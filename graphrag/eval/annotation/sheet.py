@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
-from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.input_files import read_input
 from graphrag.text.terminal_escape import harmless_cell, read_cell

@@ -13,7 +13,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
-from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 

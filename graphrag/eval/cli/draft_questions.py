@@ -25,8 +25,8 @@ from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
 from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.preflight import check_prices
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.eval.store.session import CallFile
-from graphrag.eval.store.whole_files import write_file
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.rate_limit import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.client.usage import CallLog, sum_usages

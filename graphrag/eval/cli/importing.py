@@ -12,7 +12,7 @@ from graphrag.eval.cli.init import SETTINGS, write_config, write_template
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
-from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.cli_hints import eval_line
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted

@@ -23,7 +23,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
-from graphrag.eval.store.whole_files import write_whole
+from graphrag.eval.store.atomic_files import write_whole
 from graphrag.text.console import open_console, say
 from graphrag.text.json_records import whole_json
 

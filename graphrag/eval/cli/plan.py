@@ -11,8 +11,8 @@ from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.table import Kind, Table, show
-from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
+from graphrag.eval.results.scored_rows import Row, paired_score
 from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_needed
 from graphrag.eval.store.database import LATEST, open_store

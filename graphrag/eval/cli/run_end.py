@@ -23,13 +23,13 @@ from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.kept_report import Keeping, KeptReport, digest_files
 from graphrag.eval.report.progress import BarProgress, LineProgress
 from graphrag.eval.report.run import describe_failures, find_hopeless
-from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.run_setup import RunDescription
 from graphrag.eval.runner.scheduler import RunOutcome, Work
+from graphrag.eval.store.atomic_files import run_folder
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import run_folder
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.cli_hints import again, eval_line_here, eval_line_in

@@ -18,11 +18,11 @@ from graphrag.eval.report.kept_report import (
     read_report,
 )
 from graphrag.eval.runner.stored_config import find_searched, read_stored_config
-from graphrag.eval.store.connection import hold_folder
+from graphrag.eval.store.atomic_files import PAGE_FILE, SUMMARY_FILE, run_folder
 from graphrag.eval.store.database import find_run, open_store
 from graphrag.eval.store.kept_figures import uses_own_code
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, run_folder
+from graphrag.eval.store.sqlite import hold_folder
 from graphrag.text.console import open_console
 from graphrag.text.phrases import join_names
 

@@ -22,19 +22,19 @@ from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import is_shown_on_top
 from graphrag.eval.report.questions import ShownAnswer, find_wrong, list_wrong, show_question
 from graphrag.eval.report.row_table import check_table_file, render_rows, tabulate_rows
-from graphrag.eval.results.rows import many_records
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
+from graphrag.eval.results.scored_rows import many_records
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.run_setup import RunDescription, read_run
 from graphrag.eval.runner.scheduler import RunOutcome
-from graphrag.eval.store.connection import hold_folder
-from graphrag.eval.store.database import PINNED, EvaluationStore, find_run, open_store
-from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import (
+from graphrag.eval.store.atomic_files import (
     SUMMARY_FILE,
     run_folder,
     write_file,
 )
+from graphrag.eval.store.database import PINNED, EvaluationStore, find_run, open_store
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.sqlite import hold_folder
 from graphrag.eval.types.query_results import KeptCalls, QueryResult
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs

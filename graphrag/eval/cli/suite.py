@@ -25,7 +25,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.table import show
-from graphrag.eval.store.whole_files import run_folder, write_whole
+from graphrag.eval.store.atomic_files import run_folder, write_whole
 from graphrag.text.cli_hints import again, eval_line_here, move_to
 from graphrag.text.console import open_console, say
 

@@ -10,7 +10,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
-from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.store.atomic_files import write_file
 from graphrag.eval.validation.report import Metric, PipelineValidationReport, format_metric
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted

@@ -15,7 +15,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
-from graphrag.eval.store.whole_files import run_folder, write_file
+from graphrag.eval.store.atomic_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.cli_hints import eval_line_in
 from graphrag.text.console import open_console, say

@@ -15,8 +15,8 @@ from graphrag.eval.compare.setup_changes import (
     list_setup_changes,
 )
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.results.rows import QuestionKey, Row, gate_score, owes_nothing
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
+from graphrag.eval.results.scored_rows import QuestionKey, Row, gate_score, owes_nothing
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
@@ -29,8 +29,8 @@ from graphrag.eval.stats.gates import (
 from graphrag.eval.stats.intervals import Score
 from graphrag.eval.stats.outcomes import NEVER_ASKED, State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
+from graphrag.eval.store.atomic_files import replace_files
 from graphrag.eval.store.database import baseline_path
-from graphrag.eval.store.whole_files import replace_files
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.phrases import fold_line, shorten

@@ -13,7 +13,7 @@ from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.conditions import explain_conditions, tell_conditions
+from graphrag.eval.results.handicaps import explain_conditions, tell_conditions
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure

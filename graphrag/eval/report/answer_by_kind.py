@@ -7,7 +7,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.kinds import Group
+    from graphrag.eval.results.question_groups import Group
 
 _MOST_GROUPS = 3
 

@@ -15,9 +15,9 @@ from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import EACH_ALONE, money, share
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.table import Line, Part, Table, Value
-from graphrag.eval.results.conditions import Conditions, tell_conditions
+from graphrag.eval.results.handicaps import Conditions, tell_conditions
+from graphrag.eval.results.method_conditions import read_terms
 from graphrag.eval.results.runs import StoredRun
-from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import (
+from graphrag.eval.store.atomic_files import (
     DETAILED_FILE,
     PAGE_FILE,
     REPORT_FILE,
@@ -23,6 +22,7 @@ from graphrag.eval.store.whole_files import (
     run_folder,
     write_whole,
 )
+from graphrag.eval.store.records import Run
 from graphrag.text.phrases import counted
 
 _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)

@@ -17,6 +17,7 @@ from markupsafe import escape
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.report.table import Line, Part, part_from_json, part_to_json
+from graphrag.eval.store.atomic_files import label_file, run_folder
 from graphrag.eval.store.kept_figures import (
     OUTDATED,
     KeptFigures,
@@ -26,7 +27,6 @@ from graphrag.eval.store.kept_figures import (
     uses_own_code,
 )
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import label_file, run_folder
 from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.terms import UNITS, Unit, cost_of, costs_by_method
+from graphrag.eval.results.method_conditions import UNITS, Unit, cost_of, costs_by_method
 from graphrag.query.client.usage import sum_known
 from graphrag.query.methods import NEEDS
 from graphrag.text.phrases import join_names

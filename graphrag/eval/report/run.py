@@ -22,7 +22,7 @@ from graphrag.eval.report.cells import (
 )
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
-from graphrag.eval.results.conditions import explain_conditions
+from graphrag.eval.results.handicaps import explain_conditions
 from graphrag.eval.results.usage import refused_parameters
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_prices import is_offline
@@ -33,7 +33,7 @@ from graphrag.text.phrases import counted, join_names
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.figures import Figures
+    from graphrag.eval.results.run_figures import Figures
     from graphrag.eval.store.index_costs import IndexCost
     from graphrag.eval.types.query_results import QueryResult
 

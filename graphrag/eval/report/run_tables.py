@@ -26,7 +26,7 @@ from graphrag.eval.report.cells import (
     unfinished,
 )
 from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
-from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.query.client.usage import sum_known
 from graphrag.text.float_compare import number_beside
 from graphrag.text.phrases import counted, join_names
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from graphrag.eval.metrics.measures import MethodMeasures
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.figures import Figures
+    from graphrag.eval.results.run_figures import Figures
     from graphrag.eval.stats.outcomes import Outcomes
     from graphrag.eval.types.verdicts import Failure
 

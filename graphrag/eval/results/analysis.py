@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from graphrag.eval.results.rows import (
+from graphrag.eval.results.scored_rows import (
     QuestionKey,
     Row,
     has_nothing_to_judge,

@@ -15,9 +15,9 @@ from pydantic_core import to_jsonable_python
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
-from graphrag.eval.results.kinds import Grouping
-from graphrag.eval.results.rows import Row, Section, rows_of, state_of
-from graphrag.eval.results.terms import Terms
+from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.question_groups import Grouping
+from graphrag.eval.results.scored_rows import Row, Section, rows_of, state_of
 from graphrag.eval.results.usage import (
     cost_of_searches,
     cost_of_verdicts,
@@ -28,7 +28,7 @@ from graphrag.eval.results.usage import (
 from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
-from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
+from graphrag.eval.store.atomic_files import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS
 from graphrag.eval.types.query_results import (
     EfficiencyMetrics,

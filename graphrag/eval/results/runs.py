@@ -16,8 +16,8 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.results.analysis import latencies_of, may_wait
-from graphrag.eval.results.conditions import Handicap, read_conditions
-from graphrag.eval.results.rows import (
+from graphrag.eval.results.handicaps import Handicap, read_conditions
+from graphrag.eval.results.scored_rows import (
     FAILED_AS_0,
     NOT_KEPT,
     Ends,
@@ -33,6 +33,7 @@ from graphrag.eval.results.rows import (
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.atomic_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.eval.store.database import (
     ORIGIN_NAMES,
     PINNED,
@@ -51,8 +52,7 @@ from graphrag.eval.store.kept_figures import (
 )
 from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
-from graphrag.eval.store.rows import models_of, usage_of_models
-from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
+from graphrag.eval.store.serialization import models_of, usage_of_models
 from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.types.query_results import QueryResult

@@ -54,10 +54,10 @@ from graphrag.eval.runner.run_setup import (
     plan_run,
 )
 from graphrag.eval.runner.scheduler import RunOutcome, Work
-from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_labels import announce_embedded
 from graphrag.query.index.header import IndexHeader, model_name

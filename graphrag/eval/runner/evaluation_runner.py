@@ -52,10 +52,10 @@ from graphrag.eval.runner.scheduler import (
     check_asked,
     describe_timeout,
 )
-from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession, unkept_session
+from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult, Retrieved
 from graphrag.eval.types.verdicts import Failure, JudgeResult
@@ -471,7 +471,7 @@ async def run_evaluation(
     from graphrag.eval.results.evaluation_results import (
         aggregate_results,  # numpy: no run of a runner needs it
     )
-    from graphrag.eval.results.terms import read_terms
+    from graphrag.eval.results.method_conditions import read_terms
 
     roots = {key: str(root) for key, root in index_configs.items()}
     settings = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}

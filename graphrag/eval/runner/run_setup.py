@@ -21,7 +21,7 @@ from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.runner.stored_config import read_stored_config
 from graphrag.eval.stats.intervals import grouped
-from graphrag.eval.store.connection import check_pages, damage_error
+from graphrag.eval.store.atomic_files import PAGE_FILE, run_folder
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
     Run,
@@ -32,7 +32,7 @@ from graphrag.eval.store.records import (
     list_differences,
 )
 from graphrag.eval.store.session import StoredSession
-from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
+from graphrag.eval.store.sqlite import check_pages, damage_error
 from graphrag.eval.types.metric_definitions import (
     BUILT_IN,
     JUDGED_METRICS,

@@ -16,17 +16,6 @@ from typing import TypeVar, cast
 
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.store.connection import (
-    COLUMNS,
-    IN_MEMORY,
-    Statement,
-    StoreWriter,
-    Values,
-    damage_error,
-    explain_errors,
-    insert,
-    open_connection,
-)
 from graphrag.eval.store.exchanges import keep_exchanges, read_exchanges
 from graphrag.eval.store.kept_figures import KeptFigures, read_kept
 from graphrag.eval.store.records import (
@@ -41,7 +30,7 @@ from graphrag.eval.store.records import (
     list_details,
     now,
 )
-from graphrag.eval.store.rows import (
+from graphrag.eval.store.serialization import (
     Shown,
     contexts_of,
     each_of,
@@ -54,6 +43,17 @@ from graphrag.eval.store.rows import (
     usage_of,
     verdict_row,
     verdicts_of,
+)
+from graphrag.eval.store.sqlite import (
+    COLUMNS,
+    IN_MEMORY,
+    Statement,
+    StoreWriter,
+    Values,
+    damage_error,
+    explain_errors,
+    insert,
+    open_connection,
 )
 from graphrag.eval.types.query_results import KeptCalls
 from graphrag.eval.types.verdicts import JudgeResult

@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from graphrag.eval.store.connection import Statement, Values
 from graphrag.eval.store.records import CallScope, now
+from graphrag.eval.store.sqlite import Statement, Values
 from graphrag.eval.types.query_results import KeptCalls
 from graphrag.query.client.usage import Exchange, Exchanges
 from graphrag.text.redaction import redact, redact_data

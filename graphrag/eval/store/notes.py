@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
-from graphrag.eval.store.connection import (
+from graphrag.eval.store.sqlite import (
     CleanConnection,
     explain_errors,
     open_beside,

@@ -29,10 +29,10 @@ from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.scheduler import Tally, Work, check_asked, describe_timeout
 from graphrag.eval.stats.intervals import grouped
-from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse, Unit, now
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.suite.cases import Suite, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,

@@ -10,7 +10,7 @@ from graphrag.eval.report.price import N_PRICED, Prices
 from graphrag.eval.report.run_tables import by_score
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.terms import Terms
+from graphrag.eval.results.method_conditions import Terms
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series

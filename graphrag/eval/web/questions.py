@@ -10,8 +10,8 @@ from typing import TypeAlias
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.citations import cited_sources
 from graphrag.eval.report.run_tables import name_cause
-from graphrag.eval.results.figures import Figures
-from graphrag.eval.results.rows import state_of
+from graphrag.eval.results.run_figures import Figures
+from graphrag.eval.results.scored_rows import state_of
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.types.metric_definitions import METRICS

@@ -16,20 +16,20 @@ from graphrag.eval.report.kept_report import KeptReport
 from graphrag.eval.report.run import analysis_of, list_both, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.report.table import Line
-from graphrag.eval.results.conditions import read_conditions
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.figures import (
+from graphrag.eval.results.handicaps import read_conditions
+from graphrag.eval.results.human_labels import correct_comparisons, read_labels
+from graphrag.eval.results.method_conditions import read_terms
+from graphrag.eval.results.question_groups import group_questions
+from graphrag.eval.results.run_figures import (
     Figures,
     compute_figures,
     evaluation_names,
     retrieval_pieces,
 )
-from graphrag.eval.results.kinds import group_questions
-from graphrag.eval.results.labels import correct_comparisons, read_labels
-from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.run_setup import RunDescription, is_asked
-from graphrag.eval.store.whole_files import (
+from graphrag.eval.store.atomic_files import (
     DETAILED_FILE,
     PAGE_FILE,
     REPORT_FILE,

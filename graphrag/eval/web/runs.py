@@ -28,10 +28,10 @@ from graphrag.eval.results.runs import (
     stored_metadata,
     stored_rows,
 )
+from graphrag.eval.store.atomic_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path, open_store
 from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import CLAIMS, Run, now
-from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, read_gate

@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias, TypeVar, cast
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
+from graphrag.eval.store.sqlite import Values
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.checked_numbers import MOST_SECONDS, ImpossibleFigureError

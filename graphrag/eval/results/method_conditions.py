@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from graphrag.eval.results.conditions import Conditions, Handicap
-from graphrag.eval.results.rows import QuestionKey, Row, item_means
+from graphrag.eval.results.handicaps import Conditions, Handicap
+from graphrag.eval.results.scored_rows import QuestionKey, Row, item_means
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.index_costs import KINDS, IndexCost
 from graphrag.eval.store.records import RunSetup

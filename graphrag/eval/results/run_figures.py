@@ -32,7 +32,7 @@ from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.metrics.scorer_registry import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
-from graphrag.eval.results.rows import NOT_KEPT, Section
+from graphrag.eval.results.scored_rows import NOT_KEPT, Section
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost

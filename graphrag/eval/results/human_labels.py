@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
-from graphrag.eval.results.rows import QuestionKey, Row, paired_score
+from graphrag.eval.results.scored_rows import QuestionKey, Row, paired_score
 from graphrag.eval.stats.correction import (
     MIN_LABELS,
     Corrected,
@@ -31,7 +31,7 @@ from graphrag.eval.stats.intervals import Score, grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
-from graphrag.eval.store.whole_files import label_file, run_folder
+from graphrag.eval.store.atomic_files import label_file, run_folder
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.cli_hints import eval_line_here
 

@@ -8,7 +8,13 @@ from typing import TypeAlias
 
 from graphrag.eval.dataset.dataset_reader import TIME_LIMIT_TAG, Sample
 from graphrag.eval.results.analysis import find_best, pair_items, usable_methods
-from graphrag.eval.results.rows import QuestionKey, Row, Section, has_nothing_to_judge, item_scores
+from graphrag.eval.results.scored_rows import (
+    QuestionKey,
+    Row,
+    Section,
+    has_nothing_to_judge,
+    item_scores,
+)
 from graphrag.eval.stats.family import inference_of, shown_sign, simultaneous_limits
 from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
 from graphrag.eval.stats.outcomes import State
