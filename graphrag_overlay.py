@@ -23,7 +23,7 @@ _PACKAGES = ("graphrag.", "graphrag_llm.", "graphrag_storage.", "graphrag_vector
 
 def _add_commands(module: "ModuleType") -> None:
     from graphrag.cli.query_command import add_tog_to_query
-    from graphrag.eval.cli.group import add_eval_commands
+    from graphrag.eval.cli.mount import add_eval_commands
     from graphrag.installation import ask_overlay
 
     ask_overlay(trouble)

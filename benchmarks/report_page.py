@@ -23,7 +23,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright  # pyright: ignore
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.show_run import draw_page
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample

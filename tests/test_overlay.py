@@ -128,7 +128,7 @@ def assert_released(seen):
         ("graphrag.cli.query_command", "", _RAISE, (), "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
         (
-            "graphrag.eval.cli.group",
+            "graphrag.eval.cli.mount",
             "    released.add_typer(",
             "    released.added(",
             (),

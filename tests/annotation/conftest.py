@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse

@@ -9,7 +9,7 @@ import pytest
 from support.clock_evaluation import Evaluation, flat
 from support.viewed_store import serving_app
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.view import app_of
 from graphrag.eval.store.atomic_files import PAGE_FILE, SUMMARY_FILE
 

@@ -10,7 +10,7 @@ from support.chromium import open_browser, overflow, watched
 
 from graphrag.eval import MetricsCollector, StoredRun, list_runs, write_dashboard
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.cells import figure
+from graphrag.eval.report.formatting import figure
 from graphrag.eval.web.runs import write_dashboard as same
 
 DONE, USAGE = 0, 2

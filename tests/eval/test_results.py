@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphrag.eval.dataset.dataset_reader import fold_wording
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.cells import has_two_means, mean_cell
+from graphrag.eval.report.formatting import has_two_means, mean_cell
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult

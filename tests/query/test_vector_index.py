@@ -13,7 +13,7 @@ from support.commands import code_of
 from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.validate import find_roots, index_vectors
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.validation.vectors import list_vector_warnings

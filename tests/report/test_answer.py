@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.report.answer import Answer, answer_run
-from graphrag.eval.report.answer_by_kind import answer_kinds
-from graphrag.eval.report.price import Prices
+from graphrag.eval.report.cost_comparison import Prices
+from graphrag.eval.report.recommendation import Answer, answer_run
+from graphrag.eval.report.recommendation_by_group import answer_kinds
 from graphrag.eval.report.run import kinds_table, list_run
 from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table
 from graphrag.eval.report.table import show

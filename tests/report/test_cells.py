@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphrag.eval.report.cells import (
+from graphrag.eval.report.comparison import runs_table
+from graphrag.eval.report.formatting import (
     figure,
     money,
     p_value,
@@ -17,7 +18,6 @@ from graphrag.eval.report.cells import (
     span,
     unfinished,
 )
-from graphrag.eval.report.comparison import runs_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.stats.intervals import Estimate

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
-from graphrag.eval.report.cells import p_value
+from graphrag.eval.report.formatting import p_value
 from graphrag.eval.report.run import (
     describe_comparisons,
     describe_documents,

@@ -1,7 +1,7 @@
 """Figures by kind of question."""
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.report.answer_by_kind import answer_kinds
+from graphrag.eval.report.recommendation_by_group import answer_kinds
 from graphrag.eval.report.run import kinds_table
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.question_groups import group_questions

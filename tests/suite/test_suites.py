@@ -15,7 +15,7 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.commands import code_of
 from support.openai_server import Behaviour, Fault, offline_reply
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError, UsageError
@@ -23,15 +23,9 @@ from graphrag.eval.report.table import Line, Table
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.suite.cases import Suite, Thresholds, find_suite_files, parse_suite, read_suite
-from graphrag.eval.suite.evaluation import (
-    BaseEvaluator,
-    EvaluationMetric,
-    EvaluationResult,
-    TestCase,
-)
 from graphrag.eval.suite.evaluators import make_evaluator
 from graphrag.eval.suite.framework import recommend
-from graphrag.eval.suite.running import run_suites
+from graphrag.eval.suite.run_suites import run_suites
 from graphrag.eval.suite.summary import (
     CaseResult,
     SuiteOutcome,
@@ -40,6 +34,12 @@ from graphrag.eval.suite.summary import (
     list_suites,
     status_of,
     summarize_suite,
+)
+from graphrag.eval.suite.types import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationResult,
+    TestCase,
 )
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.eval.types.verdicts import Failure, JudgeResult

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from starlette.applications import Starlette
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.view import app_of, draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig

@@ -11,7 +11,7 @@ from support.clock_evaluation import wait_until
 from support.viewed_store import NASTY, Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.notes import Note, keep_note, read_notes

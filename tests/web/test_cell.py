@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from support.page_results import METRICS, NASTY, answer, evaluated
 
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.web.cell import render_cell
+from graphrag.eval.web.notebook import render_cell
 from graphrag.query.client.usage import Usage
 
 

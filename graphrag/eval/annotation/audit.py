@@ -13,7 +13,7 @@ from itertools import combinations
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.assertions import AssertionEvaluation
-from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
+from graphrag.eval.report.formatting import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.human_labels import (
     KeptLabels,

@@ -15,7 +15,7 @@ from graphrag.eval.cli.command import (
     option,
 )
 from graphrag.eval.cli.gone import Command, Group
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.text.console import open_console, say
@@ -38,7 +38,7 @@ def evaluate(
         raise UsageError("--quiet and --verbose exclude each other; leave one out.")
     notes = open_console(stderr=True, quiet=flags.quiet)
     with working(notes, "Reading the settings", at_once=False):
-        from graphrag.eval.cli.run_input import read_input
+        from graphrag.eval.cli.load_run import read_input
 
         run_input = read_input(place, flags)
     if flags.workers is not None and flags.workers > 1:

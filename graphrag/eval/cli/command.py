@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from graphrag.cli.fitness import refuse_if_unfit
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import explained, saying_gone_keys
 from graphrag.eval.errors import UsageError
 from graphrag.installation import missing_requirements, pip_install

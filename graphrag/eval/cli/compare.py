@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag.eval.cli.command import Full, Quiet, option, split_names
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
@@ -78,7 +78,7 @@ def compare(
     """
     if plan is not None:
         with starting(quiet):
-            from graphrag.eval.cli.plan import show_plan
+            from graphrag.eval.cli.sample_size import show_plan
 
         return show_plan(place, plan, new, methods)
     if new is None:

@@ -12,14 +12,14 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.annotation.review import keep_decisions
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, split_names
 from graphrag.eval.cli.interrupts import INTERRUPTED, run_coroutine, stop_by
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.config.sections import DatasetSettings
 from graphrag.eval.dataset.dataset_reader import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
-from graphrag.eval.report.cells import money
+from graphrag.eval.report.formatting import money
 from graphrag.eval.runner.custom_methods import answering_config, open_answering
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter

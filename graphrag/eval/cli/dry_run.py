@@ -21,7 +21,7 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.metrics.scorer import Scorer
 from graphrag.eval.metrics.scorer_registry import SCORERS, list_further, list_pairs
-from graphrag.eval.report.cells import in_brackets, number
+from graphrag.eval.report.formatting import in_brackets, number
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.report.table import METHOD, Line, Table, show
 from graphrag.eval.runner.custom_methods import MethodSet, answering_config

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from graphrag.eval.cli.command import RunFlags
 from graphrag.eval.cli.dry_run import show_dry_run
+from graphrag.eval.cli.finish_run import Supervisor
 from graphrag.eval.cli.interrupts import is_interrupted, run_coroutine, stop_by
-from graphrag.eval.cli.run_end import Supervisor
-from graphrag.eval.cli.run_input import RunInput
+from graphrag.eval.cli.load_run import RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.evaluate_run import check_projects, check_success, conduct, prepare_run

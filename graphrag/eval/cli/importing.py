@@ -9,7 +9,7 @@ import typer
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.init import SETTINGS, write_config, write_template
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
 from graphrag.eval.store.atomic_files import write_file

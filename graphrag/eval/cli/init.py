@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.text.cli_hints import eval_line, release_line

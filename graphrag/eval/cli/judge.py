@@ -19,7 +19,7 @@ from graphrag.eval.cli.command import (
     option,
 )
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
@@ -66,8 +66,8 @@ def judge(
         raise UsageError("Name the run whose responses are to be judged: its id, or latest.")
     run_id = place.find_run(run, quiet=quiet)
     with starting(quiet):
-        from graphrag.eval.cli.run_end import Supervisor
-        from graphrag.eval.cli.run_input import change_config
+        from graphrag.eval.cli.finish_run import Supervisor
+        from graphrag.eval.cli.load_run import change_config
         from graphrag.eval.runner.evaluate_run import judge_again
         from graphrag.eval.runner.run_setup import RunOptions
 

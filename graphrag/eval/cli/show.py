@@ -8,7 +8,7 @@ import typer
 
 from graphrag.eval.cli.command import Quiet, ShowFlags, option
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts

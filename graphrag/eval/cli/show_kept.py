@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.shown_run import LEFT_ALONE, name_files, print_report, say_not_written
 from graphrag.eval.errors import StoreError
 from graphrag.eval.report.files import is_shown_on_top, show_on_top

@@ -8,19 +8,19 @@ from typing import TypeVar
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import ShowFlags
+from graphrag.eval.cli.finish_run import Supervisor
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_end import Supervisor
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.show_kept import Lookup, look_up, read_page
 from graphrag.eval.cli.shown_run import LEFT_ALONE, say_not_written
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import is_shown_on_top
+from graphrag.eval.report.formatting import in_brackets
 from graphrag.eval.report.questions import ShownAnswer, find_wrong, list_wrong, show_question
+from graphrag.eval.report.recommendation import answer_run
 from graphrag.eval.report.row_table import check_table_file, render_rows, tabulate_rows
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.scored_rows import many_records

@@ -11,7 +11,7 @@ from rich.console import Console
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
 from graphrag.eval.cli.compare import pin_run, show_outcome
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -23,7 +23,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
-from graphrag.eval.report.cells import p_value
+from graphrag.eval.report.formatting import p_value
 from graphrag.eval.report.table import show
 from graphrag.eval.store.atomic_files import run_folder, write_whole
 from graphrag.text.cli_hints import again, eval_line_here, move_to
@@ -170,7 +170,7 @@ def _evaluate(
     suites: "Sequence[Suite]", place: Place, flags: SuiteFlags, baseline: str | None
 ) -> "SuiteOutcome":
     from graphrag.eval.store.database import EvaluationStore
-    from graphrag.eval.suite.running import run_suites
+    from graphrag.eval.suite.run_suites import run_suites
 
     config, store_path = place.read_config(), place.store_path()
     notes = open_console(stderr=True, quiet=flags.quiet)

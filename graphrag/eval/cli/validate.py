@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
@@ -150,7 +150,7 @@ def check_questions(place: Place, quiet: bool = False) -> int:
 
     ConfigError or DatasetError says what is wrong.
     """
-    from graphrag.eval.cli.run_input import read_questions
+    from graphrag.eval.cli.load_run import read_questions
     from graphrag.eval.dataset.dataset_reader import check_keys
 
     config = place.read_config(writes=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.interrupts import is_interrupted, run_coroutine, stop_by
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError

@@ -11,9 +11,9 @@ from graphrag.eval.compare.compare import (
     QuestionChange,
     RunComparison,
 )
-from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
-from graphrag.eval.report.cells import EACH_ALONE, money, share
-from graphrag.eval.report.price import tell_budget
+from graphrag.eval.report.cost_comparison import tell_budget
+from graphrag.eval.report.formatting import EACH_ALONE, money, share
+from graphrag.eval.report.recommendation import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.table import Line, Part, Table, Value
 from graphrag.eval.results.handicaps import Conditions, tell_conditions
 from graphrag.eval.results.method_conditions import read_terms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 
-from graphrag.eval.report.cells import money
+from graphrag.eval.report.formatting import money
 
 if TYPE_CHECKING:  # every command loads this module
     from graphrag.eval.runner.scheduler import Tally

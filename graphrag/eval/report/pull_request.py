@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from graphrag.eval.compare.compare import BASELINE, NEW, QuestionChange, RunComparison
-from graphrag.eval.report.answer import list_lines
-from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.comparison import (
     answer_comparison,
     describe_decision,
@@ -21,6 +19,8 @@ from graphrag.eval.report.comparison import (
     list_weaknesses,
     name_asked,
 )
+from graphrag.eval.report.formatting import in_brackets
+from graphrag.eval.report.recommendation import list_lines
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.query.client.usage import Usage

@@ -9,7 +9,7 @@ from rich.console import Console
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.citations import cited_sources
 from graphrag.eval.metrics.scorer_registry import SCORERS
-from graphrag.eval.report.cells import UNKNOWN, money, number, share
+from graphrag.eval.report.formatting import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS

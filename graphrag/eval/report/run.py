@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.dataset_reader import name_question
 from graphrag.eval.report import run_tables
-from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.cells import (
+from graphrag.eval.report.formatting import (
     EACH_ALONE,
     UNKNOWN,
     mean_with_n,
@@ -20,6 +19,7 @@ from graphrag.eval.report.cells import (
     points,
     span,
 )
+from graphrag.eval.report.recommendation import answer_run, list_lines
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
 from graphrag.eval.results.handicaps import explain_conditions

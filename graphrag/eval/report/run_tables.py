@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from graphrag.eval.metrics.failure_stage import LossRow, Stage
 from graphrag.eval.metrics.measures import Group, MeasureForm
 from graphrag.eval.metrics.scorer_registry import SCORERS
-from graphrag.eval.report.cells import (
+from graphrag.eval.report.formatting import (
     EACH_ALONE,
     MISSING,
     UNKNOWN,

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from graphrag.eval.report.cells import MISSING, points, share, span
+from graphrag.eval.report.formatting import MISSING, points, share, span
 from graphrag.text.phrases import shorten
 from graphrag.text.redaction import redact
 

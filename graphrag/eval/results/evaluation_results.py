@@ -54,7 +54,9 @@ __all__ = [
     "aggregate_results",
 ]
 
-_NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
+_NOTEBOOK_VIEW = (
+    "graphrag.eval.web.notebook:render_cell"  # by name: how results look stands above them
+)
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 _DETAILED = (
     *("response", "scores", "reasons", "efficiency", "failure"),

@@ -7,13 +7,6 @@ from .cases import (
     read_suite,
     read_test_cases,
 )
-from .evaluation import (
-    BaseEvaluator,
-    EvaluationMetric,
-    EvaluationReport,
-    EvaluationResult,
-    TestCase,
-)
 from .evaluators import (
     EntityExtractionEvaluator,
     GraphConnectivityEvaluator,
@@ -23,9 +16,16 @@ from .evaluators import (
     UserSatisfactionEvaluator,
 )
 from .framework import EvaluationFramework, MetricRegression
-from .running import run_suites
+from .project_adapters import project_components
+from .run_suites import run_suites
 from .summary import status_of
-from .tools import project_components
+from .types import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationReport,
+    EvaluationResult,
+    TestCase,
+)
 
 __all__ = [
     "BaseEvaluator",

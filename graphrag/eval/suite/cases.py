@@ -19,7 +19,7 @@ from pydantic import (
 from graphrag.config.models.strict_section import StrictSection, as_sentence, name_problem, nearest
 from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.suite.evaluation import TestCase, mapping_of
+from graphrag.eval.suite.types import TestCase, mapping_of
 from graphrag.text.float_compare import is_below
 from graphrag.text.json_records import fields_of
 

@@ -30,7 +30,7 @@ from graphrag.eval.suite.cases import (
     framework_case,
     read_expected,
 )
-from graphrag.eval.suite.evaluation import (
+from graphrag.eval.suite.types import (
     BaseEvaluator,
     EvaluationMetric,
     EvaluationResult,

@@ -12,7 +12,8 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
-from graphrag.eval.suite.evaluation import (
+from graphrag.eval.suite.evaluators import FIVE
+from graphrag.eval.suite.types import (
     BaseEvaluator,
     EvaluationMetric,
     EvaluationReport,
@@ -22,7 +23,6 @@ from graphrag.eval.suite.evaluation import (
     mapping_of,
     score_case,
 )
-from graphrag.eval.suite.evaluators import FIVE
 from graphrag.query.client.call_errors import describe_error
 from graphrag.text.float_compare import is_below, number_beside
 

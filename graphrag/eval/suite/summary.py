@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.report.cells import (
+from graphrag.eval.report.formatting import (
     EACH_ALONE,
     MISSING,
     UNKNOWN,
@@ -23,7 +23,6 @@ from graphrag.eval.report.table import STYLES, Line, Part, Table
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
-from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
 from graphrag.eval.suite.framework import (
     MetricRegression,
     Scores,
@@ -32,6 +31,7 @@ from graphrag.eval.suite.framework import (
     recommend,
     time_metrics,
 )
+from graphrag.eval.suite.types import EvaluationMetric, EvaluationReport, EvaluationResult
 from graphrag.eval.types.query_results import EfficiencyMetrics
 from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.usage import Usage, sum_usages

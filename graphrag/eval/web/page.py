@@ -15,7 +15,7 @@ NAV = Markup(
 )
 NO_NAV = "<!--nav-->"
 """Where ``NAV`` stands in a page that is a file, from which nothing leads back."""
-_STYLES = ("style.css", "drawing.css")
+_STYLES = ("style.css", "svg_chart.css")
 _LEVEL = 7  # 9 takes twice as long, for 2 % less
 _GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
 

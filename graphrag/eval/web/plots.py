@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from graphrag.eval.report.cells import percent, plain_amount, span
-from graphrag.eval.report.cells import points as points_cell
-from graphrag.eval.report.price import N_PRICED, Prices
+from graphrag.eval.report.cost_comparison import N_PRICED, Prices
+from graphrag.eval.report.formatting import percent, plain_amount, span
+from graphrag.eval.report.formatting import points as points_cell
 from graphrag.eval.report.run_tables import by_score
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.method_conditions import Terms
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
-from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
+from graphrag.eval.web.svg_chart import Axis, Drawing, Point, Series
 from graphrag.text.phrases import join_names, shorten
 
 _ROW = 34  # px

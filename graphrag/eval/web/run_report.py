@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from graphrag.eval.dataset.dataset_reader import Sample, count_gold
-from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.kept_report import KeptReport
+from graphrag.eval.report.recommendation import answer_run
 from graphrag.eval.report.run import analysis_of, list_both, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.report.table import Line

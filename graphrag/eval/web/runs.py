@@ -13,8 +13,8 @@ from graphrag.eval.compare.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.monitoring.collector import MetricsCollector
-from graphrag.eval.report.answer import Answer
-from graphrag.eval.report.cells import figure, money, points
+from graphrag.eval.report.formatting import figure, money, points
+from graphrag.eval.report.recommendation import Answer
 from graphrag.eval.report.run_tables import FailureKind, means_table, name_cause, tabulate_failures
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
@@ -33,10 +33,10 @@ from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path,
 from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import CLAIMS, Run, now
 from graphrag.eval.types.metric_definitions import METRICS
-from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, read_gate
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
+from graphrag.eval.web.trends import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.query.client.usage import sum_usages
 from graphrag.text.phrases import counted, shorten

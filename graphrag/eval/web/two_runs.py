@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from graphrag.eval.compare.compare import QuestionChange, compare_runs
 from graphrag.eval.compare.setup_changes import list_setup_changes
-from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import answer_comparison, differences_table, list_weaknesses
+from graphrag.eval.report.formatting import figure
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.runs import RunRows, StoredRun
 from graphrag.eval.store.database import EvaluationStore, open_store
-from graphrag.eval.web.history import NOT_SHOWN, TOOK
 from graphrag.eval.web.page import render
+from graphrag.eval.web.trends import NOT_SHOWN, TOOK
 from graphrag.text.phrases import counted
 
 _MOST = 100

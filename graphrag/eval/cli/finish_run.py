@@ -18,8 +18,8 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import InterruptStop, StoreError
-from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import show_on_top, write_run
+from graphrag.eval.report.formatting import has_two_means
 from graphrag.eval.report.kept_report import Keeping, KeptReport, digest_files
 from graphrag.eval.report.progress import BarProgress, LineProgress
 from graphrag.eval.report.run import describe_failures, find_hopeless

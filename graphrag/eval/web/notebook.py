@@ -8,8 +8,8 @@ scripts and inline SVG are taken out, as by GitHub and in notebooks that are not
 import base64
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.cells import share
+from graphrag.eval.report.formatting import share
+from graphrag.eval.report.recommendation import answer_run, list_lines
 from graphrag.eval.report.run import make_sections
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import METHOD, Line, Table
@@ -44,8 +44,10 @@ def render_cell(results: "EvaluationResults") -> str:
                 for method, means in results.by_method.items()
             ],
         )
-        return render("cell.html.j2", answer=[], label=label, plots=[], tables=[plain], further=[])
-    style = _COLOURS + read("drawing.css")
+        return render(
+            "notebook.html.j2", answer=[], label=label, plots=[], tables=[plain], further=[]
+        )
+    style = _COLOURS + read("svg_chart.css")
     plots: list[tuple[str, str, str]] = []
     if (plot := plot_run(results, analysis).get("scores")) is not None:
         data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
@@ -56,7 +58,7 @@ def render_cell(results: "EvaluationResults") -> str:
         for names in (_TABLES, _FURTHER)
     )
     return render(
-        "cell.html.j2",
+        "notebook.html.j2",
         answer=[
             *([] if answer is None else [line.text for line in list_lines(answer)]),
             *(line.text for line in sections["left_out"] if isinstance(line, Line)),

@@ -7,9 +7,9 @@ from math import ceil, floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag.eval.report.answer_by_kind import answer_kinds
-from graphrag.eval.report.cells import round_up
-from graphrag.eval.report.price import Prices
+from graphrag.eval.report.cost_comparison import Prices
+from graphrag.eval.report.formatting import round_up
+from graphrag.eval.report.recommendation_by_group import answer_kinds
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods

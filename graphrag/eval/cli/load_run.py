@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graphrag.config.settings_files import SettingsError, find_unbuilt
 from graphrag.eval.cli.command import RunFlags, split_names
-from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.dataset_reader import Sample, check_keys, read_dataset
 from graphrag.eval.dataset.drafts import REHEARSAL

@@ -1,7 +1,7 @@
 """Drawings as SVG that needs nothing else: points with intervals, on lines, in rows, over time.
 
-Colors and shapes go by a series' style; they are classes of ``drawing.css``, which the page or the
-drawing itself brings. Shapes differ, so that a drawing can be read in gray.
+Colors and shapes go by a series' style; they are classes of ``svg_chart.css``, which the page or
+the drawing itself brings. Shapes differ, so that a drawing can be read in gray.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from graphrag.eval.report.cells import plain_amount
+from graphrag.eval.report.formatting import plain_amount
 from graphrag.eval.web.page import template
 from graphrag.text.phrases import shorten
 
@@ -153,7 +153,7 @@ class Drawing:
     ) -> Markup:
         about = {"in_rows": self.in_rows, "marked": self.marked, "is_line": is_line}
         drawn = {"drawn": self.series, "across": across, "down": down}
-        return Markup(template("drawing.svg.j2").render(**about, **drawn, **values))
+        return Markup(template("svg_chart.svg.j2").render(**about, **drawn, **values))
 
 
 _Scale = Callable[[float], float]

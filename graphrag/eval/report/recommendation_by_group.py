@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.cells import span
+from graphrag.eval.report.formatting import span
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

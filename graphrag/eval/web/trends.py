@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
-from graphrag.eval.report.cells import figure, is_share, plain_amount
+from graphrag.eval.report.formatting import figure, is_share, plain_amount
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import Means, StoredRun
-from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
+from graphrag.eval.web.svg_chart import Axis, Drawing, Point, Series
 
 _ByRun: TypeAlias = Sequence[tuple[StoredRun, Means]]
 _MOST_DRAWN = 400

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.cells import money
+from graphrag.eval.report.formatting import money
 from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.results.method_conditions import UNITS, Unit, cost_of, costs_by_method
 from graphrag.query.client.usage import sum_known

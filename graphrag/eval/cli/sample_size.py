@@ -5,11 +5,11 @@ from math import comb
 from pathlib import Path
 
 from graphrag.eval.cli.command import split_names
-from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import read_questions
+from graphrag.eval.cli.load_run import read_questions
+from graphrag.eval.cli.paths import Place
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.cells import share
+from graphrag.eval.report.formatting import share
 from graphrag.eval.report.table import Kind, Table, show
 from graphrag.eval.results.runs import RunRows, read_rows
 from graphrag.eval.results.scored_rows import Row, paired_score

@@ -34,23 +34,9 @@ from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredR
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.suite.cases import Suite, framework_case
-from graphrag.eval.suite.evaluation import (
-    BaseEvaluator,
-    EvaluationResult,
-    TestCase,
-    mapping_of,
-    score_case,
-)
 from graphrag.eval.suite.evaluators import EntityExtraction, make_evaluator, needs_of
 from graphrag.eval.suite.framework import run_case, runs_by_component
-from graphrag.eval.suite.summary import (
-    CaseResult,
-    SuiteOutcome,
-    find_part_regressions,
-    status_of,
-    summarize_suite,
-)
-from graphrag.eval.suite.tools import (
+from graphrag.eval.suite.project_adapters import (
     CaseFailedError,
     CaseTools,
     ModelExtractor,
@@ -58,6 +44,20 @@ from graphrag.eval.suite.tools import (
     graph_of,
     stopwatch,
     with_methods,
+)
+from graphrag.eval.suite.summary import (
+    CaseResult,
+    SuiteOutcome,
+    find_part_regressions,
+    status_of,
+    summarize_suite,
+)
+from graphrag.eval.suite.types import (
+    BaseEvaluator,
+    EvaluationResult,
+    TestCase,
+    mapping_of,
+    score_case,
 )
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.call_errors import describe_error
