@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings, strategies
 
-from graphrag.text import command_lines
+from graphrag.text import cli_hints
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
@@ -84,7 +84,7 @@ def _loaded_strategies():
 @pytest.fixture(autouse=True)
 def _no_command():
     """Forget the command line that another test gave in this process."""
-    command_lines._INVOCATION.set(command_lines._PLAIN)
+    cli_hints._INVOCATION.set(cli_hints._PLAIN)
 
 
 @pytest.fixture(scope="session")

@@ -137,9 +137,9 @@ def test_a_judge_that_is_asked_directly_loads_nothing_large(server):
 def test_prices_and_tokens_are_those_of_litellm():
     import litellm
 
-    from graphrag.query import model_facts
+    from graphrag.query.client import model_prices
 
-    read = model_facts._read_map()
+    read = model_prices._read_map()
     local = litellm.litellm_core_utils.get_model_cost_map.get_model_cost_map("")
     assert read == local
     assert known_facts("openai/gpt-4o")["max_input_tokens"] > 0  # pyright: ignore
