@@ -2,9 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import Context
+
+_LEAST_WAIT_S = 0.05
+"""A deadline that is near while the clock stands still is looked at again no sooner."""
 
 
 class OwnTime:
@@ -19,7 +22,6 @@ class OwnTime:
         self._n_open = self._n_waiting = 0
         self._waited_s = 0.0
         self._stopped_at: float | None = None
-        self._deadlines: dict[asyncio.Timeout, float] = {}
 
     @property
     def waited_s(self) -> float:
@@ -53,34 +55,39 @@ class OwnTime:
             self._stopped_at = time.perf_counter()
         else:
             self._waited_s, self._stopped_at = self.waited_s, None
-        for timer, left_s in self._deadlines.items():
-            if timer.expired():
-                continue
-            if stands_still:
-                ends_at = timer.when()
-                assert ends_at is not None
-                self._deadlines[timer] = ends_at - asyncio.get_running_loop().time()
-                timer.reschedule(None)
-            else:
-                start_timer(timer, left_s)
 
     @asynccontextmanager
-    async def deadline(self, seconds: float) -> AsyncGenerator[None]:
-        """Give up, by TimeoutError, what is inside the block after seconds of this clock."""
+    async def deadline(self, seconds: float) -> AsyncGenerator[asyncio.Timeout]:
+        """Give up, by TimeoutError, what is inside the block after seconds of this clock.
+
+        A timer runs for the seconds that are left, and for those that the clock stood still once
+        more.
+        """
+        ends_at = self._now() + seconds
         async with asyncio.timeout(None) as timer:
-            self._deadlines[timer] = seconds
-            if self._stopped_at is None:
-                start_timer(timer, seconds)
+
+            def look() -> None:
+                nonlocal handle
+                left_s = ends_at - self._now()
+                if left_s <= 0:
+                    timer.reschedule(asyncio.get_running_loop().time())
+                else:
+                    handle = call_later(max(left_s, _LEAST_WAIT_S), look)
+
+            handle = call_later(seconds, look)
             try:
-                yield
+                yield timer
             finally:
-                del self._deadlines[timer]
+                handle.cancel()
+
+    def _now(self) -> float:
+        return time.perf_counter() - self.waited_s
 
 
-def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
-    """Let a timer run for so many seconds from now.
+def call_later(seconds: float, function: Callable[[], None]) -> asyncio.TimerHandle:
+    """Call a function after so many seconds, in an empty context.
 
     A loop keeps a timer that was canceled until its time would have come, ten minutes perhaps,
     with the context that it was set in: that of a call holds everything the call was about.
     """
-    Context().run(timer.reschedule, asyncio.get_running_loop().time() + seconds)
+    return asyncio.get_running_loop().call_later(seconds, function, context=Context())

@@ -11,7 +11,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphrag.query.client.active_time import start_timer
+from graphrag.query.client.active_time import OwnTime
 from graphrag.query.client.call_errors import (
     LONGEST_WAIT_S,
     Answer,
@@ -276,13 +276,12 @@ class ModelCaller:
 
     async def _send_in_time(self, call: _Call) -> Answer:
         allowed = self.time(call.scope)
-        timer = asyncio.timeout(None)
+        timer: asyncio.Timeout | None = None
         try:
-            async with timer:
-                start_timer(timer, allowed.seconds)
+            async with OwnTime().deadline(allowed.seconds) as timer:
                 answer = await call.send(call.left_out)
         except TimeoutError as error:
-            if timer.expired():
+            if timer is not None and timer.expired():
                 raise NoReplyError(allowed.exceeded()) from error
             raise
         if isinstance(answer.reply, str):  # kept and shown, and so without keys
