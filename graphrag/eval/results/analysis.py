@@ -316,7 +316,7 @@ def summarize_rows(
 ) -> dict[str, Outcomes]:
     """Return metric -> Outcomes of one method; on ``metrics`` responses were to be judged."""
     is_repeated = any(row.trial for row in rows)
-    ends = [(row.document, *_end_of(row)) for row in rows]
+    ends = [row.end for row in rows]
     first = dict(zip(reversed(ends), reversed(rows), strict=True))
     alike = Counter(ends)
 
@@ -389,20 +389,15 @@ def _compare_methods(
     return comparisons
 
 
-def _end_of(row: Row | None) -> tuple[int, int]:
-    """Return what is equal for rows that ended alike: those share what they say of it."""
-    return (0, 0) if row is None else (id(row.states), id(row.scores))
-
-
 def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
     """Pair the searches of two methods; most pairs of a long run ended as others did."""
     ours, theirs = ({(row.key, row.trial): row for row in rows} for rows in (a, b))
     kinds: dict[object, tuple[str, Row | None, Row | None]] = {}
     times = Counter[object]()
     for search in dict.fromkeys([*ours, *theirs]):
-        kind = search[0][0], ours.get(search), theirs.get(search)
-        end = kind[0], *_end_of(kind[1]), *_end_of(kind[2])
-        kinds.setdefault(end, kind)
+        document, a_row, b_row = search[0][0], ours.get(search), theirs.get(search)
+        end = document, a_row and a_row.end, b_row and b_row.end
+        kinds.setdefault(end, (document, a_row, b_row))
         times[end] += 1
     return [(*kind, times[end]) for end, kind in kinds.items()]
 

@@ -265,17 +265,19 @@ def _score(
     of_method = grouped((result.method, result) for result in results)
     alone = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
     of_single = [s for s in map(SCORERS.find, alone) if s is not None and not s.of_pairs]
-    lines = [(scorer, m, m, scorer.name) for scorer in of_single for m in of_method]
-    lines += [
-        (scorer, f"{a} vs {b}", a, pair_kind(scorer.name, a, b))
-        for scorer, a, b in list_pairs(config)
-    ]
     scores: dict[str, dict[str, ScoreSummary]] = {}
-    for scorer, name, method, kind in lines:
+
+    def add(scorer: Scorer, row: str, method: str, kind: str) -> None:
         graded = gradings.get(kind, {})
         if scorer.of_no_answer is None or graded:
             answers = of_method.get(method, ())
-            scores.setdefault(scorer.name, {})[name] = _summarize(scorer, answers, samples, graded)
+            scores.setdefault(scorer.name, {})[row] = _summarize(scorer, answers, samples, graded)
+
+    for scorer in of_single:
+        for method in of_method:
+            add(scorer, row=method, method=method, kind=scorer.name)
+    for scorer, a, b in list_pairs(config):
+        add(scorer, row=f"{a} vs {b}", method=a, kind=pair_kind(scorer.name, a, b))
     return scores
 
 

@@ -20,7 +20,6 @@ from graphrag.eval.results.handicaps import Handicap, read_conditions
 from graphrag.eval.results.scored_rows import (
     FAILED_AS_0,
     NOT_KEPT,
-    Ends,
     QuestionKey,
     Row,
     digest_reference,
@@ -28,6 +27,7 @@ from graphrag.eval.results.scored_rows import (
     item_scores,
     many_records,
     mean_known,
+    states_and_scores,
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
@@ -173,7 +173,7 @@ def stored_rows(
     wait for one of their verdicts, which the run's own tables leave out.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
-    verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
+    verdicts, rows = store.verdicts(run.run_id), list[Row]()
     by_claim = CLAIMS in run.setup.further
     asked = () if run.details.skip_judge or waiting == "as is" else run.setup.metrics or ()
     for outcome in store.outlines(run.run_id).values():
@@ -192,7 +192,7 @@ def stored_rows(
                 outcome.sample_id or sample.question,
                 sample.imdb_key,
                 outcome.method,
-                *ends.intern(has_failed, outcome.abstained, judged),
+                *states_and_scores(has_failed, outcome.abstained, judged),
                 latency_s=outcome.latency_s,
                 censored=has_failed,
                 tokens=outcome.tokens,

@@ -22,7 +22,6 @@ QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
 Section: TypeAlias = dict[str, Any]
 """What a results file holds, JSON-ready; docs/files.md describes it."""
-_Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 
 NOT_KEPT = Sample("", "", "", "")
 """Stands for a question that a store does not hold."""
@@ -87,33 +86,25 @@ class Row:
         """What the question is joined on."""
         return self.document, self.question_id
 
+    @property
+    def end(self) -> tuple[object, ...]:
+        """How the row ended: its document, then every state and score by the metric's name."""
+        return self.document, *sorted(self.states.items()), *sorted(self.scores.items())
 
-class Ends:
-    """States and scores of rows, of which those that ended alike share theirs."""
 
-    def __init__(self) -> None:
-        self._known: dict[object, _Ends] = {}
-
-    def intern(
-        self, has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]
-    ) -> _Ends:
-        """Return metric -> state and metric -> score; a metric without a verdict was not judged."""
-        kinds = [
-            (name, verdict.score, verdict.failure and verdict.failure.kind)
-            for name, verdict in verdicts.items()
-        ]
-        end = (has_failed, abstained, *kinds)
-        if end not in self._known:
-            every = {metric: verdicts.get(metric, NOT_JUDGED) for metric in METRICS}
-            states = {m: state_of_verdict(has_failed, abstained, m, v) for m, v in every.items()}
-            scores = {m: v.score if states[m] is State.SCORED else None for m, v in every.items()}
-            self._known[end] = states, scores
-        return self._known[end]
+def states_and_scores(
+    has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]
+) -> tuple[dict[str, State], dict[str, int | None]]:
+    """Return metric -> state and metric -> score; a metric without a verdict was not judged."""
+    every = {metric: verdicts.get(metric, NOT_JUDGED) for metric in METRICS}
+    states = {m: state_of_verdict(has_failed, abstained, m, v) for m, v in every.items()}
+    scores = {m: v.score if states[m] is State.SCORED else None for m, v in every.items()}
+    return states, scores
 
 
 def rows_of(results: Sequence[QueryResult]) -> list[Row]:
     """Make rows of results."""
-    ends, rows = Ends(), list[Row]()
+    rows: list[Row] = []
     for result in results:
         verdicts = {metric: result.scores.get(metric) for metric in METRICS}
         rows.append(
@@ -121,7 +112,7 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
                 result.sample_id or result.question,
                 result.imdb_key,
                 result.method,
-                *ends.intern(result.failure is not None, result.abstained, verdicts),
+                *states_and_scores(result.failure is not None, result.abstained, verdicts),
                 latency_s=result.efficiency.latency,
                 censored=result.failure is not None,
                 tokens=result.efficiency.tokens,
