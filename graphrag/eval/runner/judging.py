@@ -99,7 +99,7 @@ async def _ask(
     }
     joint = [metric for metric in metrics if metric in DEFAULT_METRICS]
     # A judge need only have evaluate_all; claim by claim it is an LLMJudge, see check_judge.
-    judges_singly = {f"judge_{metric}" for metric in joint} <= set(dir(judge))
+    judges_singly = all(lists_method(judge, f"judge_{metric}") for metric in joint)
     if by_claim or (set(joint) != set(DEFAULT_METRICS) and judges_singly):
         joint = []
     single_metrics = {metric: JUDGED_METRICS[metric] for metric in metrics if metric not in joint}
@@ -152,9 +152,14 @@ async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]
         return _failed_verdict(error)
 
 
+def lists_method(judge: object, name: str) -> bool:
+    """Return whether a judge names a method as its own; a mock answers to every name."""
+    return name in dir(judge)
+
+
 def has_method(judge: object, name: str) -> bool:
-    """Say whether a judge has a method; an object that answers to every name lists its own."""
-    return name in dir(judge) or inspect.iscoroutinefunction(getattr(judge, name, None))
+    """Return whether a judge has a method: it lists it, or answers to it with a coroutine."""
+    return lists_method(judge, name) or inspect.iscoroutinefunction(getattr(judge, name, None))
 
 
 def _failed_verdict(error: Exception) -> JudgeResult:
