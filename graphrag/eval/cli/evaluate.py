@@ -67,7 +67,8 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
         await show_dry_run(supervisor.console, plan, unbuilt)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
-        return await conduct(plan, options, supervisor)
+        await conduct(plan, options, supervisor)
+    return supervisor.exit_code
 
 
 async def build_missing(

@@ -42,8 +42,10 @@ class Supervisor:
     """Runs units under a progress display and turns what comes of it into an exit code.
 
     ``full``: Whether every table is shown, not only the answer, the scores, the cost and what
-    failed.
+    failed. ``exit_code``: that of the run, once it is finished.
     """
+
+    exit_code = ERROR
 
     def __init__(self, quiet: bool = False, full: bool = False) -> None:
         self.console = open_console(quiet=quiet)
@@ -64,11 +66,18 @@ class Supervisor:
             work.watch = progress.advance
             return await runner.run(work)
 
-    def finish(self, description: RunDescription) -> int:
-        """Show the tables, write the files, and return the exit code.
+    def finish(self, description: RunDescription) -> bool:
+        """Show the tables, write the files and set the exit code; return whether nothing is wrong.
 
-        Whoever interrupts a run does not wait for its figures: they can be made later. Raises
-        StoreError if the files can't be written; the tables have been shown by then.
+        Raises StoreError if the files can't be written; the tables have been shown by then.
+        """
+        self.exit_code = self._finish(description)
+        return self.exit_code == DONE
+
+    def _finish(self, description: RunDescription) -> int:
+        """Show the tables and write the files; return the exit code.
+
+        Whoever interrupts a run does not wait for its figures: they can be made later.
         """
         config, outcome = description.config, description.outcome
         details, run_id = description.run.details, description.run.run_id

@@ -73,7 +73,9 @@ def judge(
 
     config = change_config(place.read_config(), metrics, model, workers=workers)
     options = RunOptions(resume, retry_errors, max_cost_usd=max_cost, address=address)
-    return run_coroutine(judge_again(config, run_id, options, Supervisor(quiet, full)))
+    supervisor = Supervisor(quiet, full)
+    run_coroutine(judge_again(config, run_id, options, supervisor))
+    return supervisor.exit_code
 
 
 def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:

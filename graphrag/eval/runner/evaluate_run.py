@@ -82,8 +82,8 @@ class Listener(Protocol):
         """Have the runner run, watched."""
         ...
 
-    def finish(self, description: RunDescription) -> int:
-        """Take what came of the run, while its store is open; return an exit code."""
+    def finish(self, description: RunDescription) -> bool:
+        """Take what came of the run, while its store is open; return whether nothing is wrong."""
         ...
 
 
@@ -245,17 +245,17 @@ def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -
 
 async def judge_again(
     config: EvaluationConfig, run_id: str, options: RunOptions, listener: Listener
-) -> int:
-    """Judge the responses of a run again as a new run, and return its exit code."""
+) -> None:
+    """Judge the responses of a run again as a new run."""
     with listener.working("Reading the run"), open_store(config.store_path) as store:
         plan = prepare_judging(store, run_id, config, options)
     for warning in plan.details.warnings:
         listener.warn(warning)
-    return await conduct(plan, options, listener)
+    await conduct(plan, options, listener)
 
 
-async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int:
-    """Ask what is not kept yet, hand on what came of it, and return the exit code."""
+async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> None:
+    """Ask what is not kept yet, and hand what came of it to the listener."""
     config, origin, telemetry = plan.config, plan.origin, options.telemetry
     keeps = origin is not None or config.output.save_intermediate
     with EvaluationStore(config.store_path if keeps else IN_MEMORY) as store:
@@ -291,17 +291,16 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
                 described = await described.with_views()
             for line in described.unread:
                 listener.warn(line)
-        code = listener.finish(described)
+        is_well = listener.finish(described)
         if keeps:
             from graphrag.eval.results.runs import keep_lines  # numpy: no run needs it
 
             keep_lines(store.path, run.run_id)
         earlier = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)
-    if origin is not None and code == 0 and is_comparable:
+    if origin is not None and is_well and is_comparable:
         line = eval_line_here("compare", run.run_id, origin.run_id)
         listener.note(f"Compare with: {line}")
-    return code
 
 
 async def _ask(
