@@ -139,10 +139,10 @@ def tell_reasons(reasons: Mapping[str, Reason]) -> str:
             phrases = [f"{figure} ({join_names(names)})" for figure, names in by_figure.items()]
             texts = [column[0] for column in figures]
             texts[differing[0]] = join_names(phrases)
-            lines.append(Reason(kind, tuple(texts)))
+            lines.append(str(Reason(kind, tuple(texts))))
         else:
             who = join_names([name for name, _ in group])
-            lines.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else group[0][1])
+            lines.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else str(group[0][1]))
     return f"{lines[0][:1].upper()}{lines[0][1:]}." if len(lines) == 1 else "; ".join(lines)
 
 

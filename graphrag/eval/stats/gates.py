@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
 from statistics import fmean
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from graphrag.eval.stats.intervals import Score, Structure
 from graphrag.eval.stats.paired import (
@@ -46,24 +46,18 @@ def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
     return GateOutcome.PASS if answers == {GateOutcome.PASS} else GateOutcome.INCONCLUSIVE
 
 
-class Reason(str):
-    """Why a gate answers as it does: the words with the figures in their places.
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a gate answers as it does; ``str`` of it is the sentence.
 
     ``kind``: the words, with {} for each of the ``figures``, which are written as they are shown.
     """
 
     kind: str
-    figures: tuple[str, ...]
+    figures: tuple[str, ...] = ()
 
-    def __new__(cls, kind: str, figures: tuple[str, ...] = ()) -> Self:
-        """Return the text of both, which knows them."""
-        reason = super().__new__(cls, kind.format(*figures))
-        reason.kind, reason.figures = kind, figures
-        return reason
-
-    def __reduce__(self) -> tuple[type["Reason"], tuple[str, tuple[str, ...]]]:
-        """Return what a copy is made from."""
-        return Reason, (self.kind, self.figures)
+    def __str__(self) -> str:
+        return self.kind.format(*self.figures)
 
     def and_also(self, other: "Reason") -> "Reason":
         """Return both as one."""
