@@ -48,39 +48,13 @@ def init(
     them draft questions, so that it runs at once, without a key. With --input it copies the texts
     of a folder into the project first.
     """
-    from graphrag.config.settings_files import SettingsError, find_settings
-
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
     if encoding is not None:
-        try:
-            check_encoding(encoding)
-        except ValueError as error:
-            raise UsageError(f"--encoding: {error}.") from error
-        if input is None:
-            raise UsageError("--encoding is that of the texts of --input; name their folder.")
+        _check_encoding(encoding, has_input=input is not None)
     texts = {} if input is None else _read(input, root, encoding)
-    has_settings = True
-    try:
-        settings = find_settings(root)
-    except SettingsError as error:
-        if not offline:
-            how = eval_line("init", "--offline", "--root", root)
-            msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
-            if _has_tables(root / "output"):
-                where = f"{root / 'output'} holds an index, and {root} no settings.yaml to say"
-                init = release_line("init", "--root", root)
-                msg = (
-                    f"{where} which models answer; write one with: {init}, name the embedding "
-                    f"model that made the index in it; or, with the embedded models: {how}"
-                )
-            raise ConfigError(msg) from error
-        has_settings = False
-    else:
-        if offline and not _asks_embedded_models(root):
-            msg = f"{settings} is there and names its own models; leave --offline out"
-            raise ConfigError(f"{msg}, or name another --root.")
+    has_settings = _check_settings(root, offline)
     for name, text in texts.items():
         write_template(root / "input" / name, text)
     if texts:
@@ -89,23 +63,67 @@ def init(
         if not has_settings:
             write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, quiet) or dataset
-    messages, first, path = write_config(root, dataset), "", root / dataset
+    messages, path = write_config(root, dataset), root / dataset
     try:
         path = root / Place(root).read_config().dataset.path
     except ConfigError as error:  # of a configuration that was there
         messages.append(f"Warning: {error}")
     if path == root / dataset and dataset != DRAFT_FILE:
         messages.append(write_template(path, f"{DATASET_TEMPLATE}\n"))
-    if not path.is_file() or path.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE:
-        first = f"put questions into {path}, then: "
-    is_left = _is_built(root) or _is_of_older(root)
-    line = eval_line("--root", root, *([] if is_left else ["--index"]))
-    if offline and not _is_built(root) and not any((root / "input").rglob("*.txt")):
-        line = eval_line("init", "--offline", "--root", root)
-        first = f"put your texts into {root / 'input'}, as .txt, then: "
-    for message in (*messages, f"Next: {first}{line}"):
+    for message in (*messages, f"Next: {_next_step(root, path, offline)}"):
         say(message, quiet=quiet)
     return DONE
+
+
+def _check_encoding(encoding: str, has_input: bool) -> None:
+    """Raise UsageError for an encoding that nothing has, or that no texts are read by."""
+    try:
+        check_encoding(encoding)
+    except ValueError as error:
+        raise UsageError(f"--encoding: {error}.") from error
+    if not has_input:
+        raise UsageError("--encoding is that of the texts of --input; name their folder.")
+
+
+def _check_settings(root: Path, offline: bool) -> bool:
+    """Return whether a project has settings; ConfigError where they don't go with --offline."""
+    from graphrag.config.settings_files import SettingsError, find_settings
+
+    try:
+        settings = find_settings(root)
+    except SettingsError as error:
+        if offline:
+            return False
+        how = eval_line("init", "--offline", "--root", root)
+        msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
+        if _has_tables(root / "output"):
+            where = f"{root / 'output'} holds an index, and {root} no settings.yaml to say"
+            init = release_line("init", "--root", root)
+            msg = (
+                f"{where} which models answer; write one with: {init}, name the embedding "
+                f"model that made the index in it; or, with the embedded models: {how}"
+            )
+        raise ConfigError(msg) from error
+    if offline and not _asks_embedded_models(root):
+        msg = f"{settings} is there and names its own models; leave --offline out"
+        raise ConfigError(f"{msg}, or name another --root.")
+    return True
+
+
+def _next_step(root: Path, dataset: Path, offline: bool) -> str:
+    """Return what is to be done next, ending with a command."""
+    is_built = _is_built(root)
+    if offline and not is_built and not any((root / "input").rglob("*.txt")):
+        line = eval_line("init", "--offline", "--root", root)
+        return f"put your texts into {root / 'input'}, as .txt, then: {line}"
+    flags = [] if is_built or _is_of_older(root) else ["--index"]
+    line = eval_line("--root", root, *flags)
+    if (
+        not dataset.is_file()
+        or dataset.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE
+    ):
+        return f"put questions into {dataset}, then: {line}"
+    return line
 
 
 def _has_tables(output: Path, kind: str = "parquet") -> bool:

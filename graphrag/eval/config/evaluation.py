@@ -209,26 +209,8 @@ class EvaluationConfig(FrozenSection):
         return self
 
     def _problems(self, own_methods: Sequence[str]) -> Iterator[str]:
-        choices = (*_METHODS, *self.variants, *own_methods)
-        for name in self.methods:
-            if name not in choices and not is_declared("methods", name):
-                near, known = nearest(name, choices) or ".", ", ".join(choices)
-                yield f"methods: unknown name {name!r}{near} Known: {known}"
-        for pair in self.judge.pairs(self.methods):
-            if pair[0] == pair[1] or not set(pair) <= set(self.methods):
-                yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
-        for name, variant in self.variants.items():
-            if name in _METHODS:
-                yield f"variants: {name!r} is the name of a method; choose another"
-            if variant.index is not None and self.indexes:  # a runner may be handed its indexes
-                for key in (key for key in variant.index if key not in self.indexes):
-                    near = nearest(key, self.indexes)
-                    yield f"variants.{name}.index: indexes has no key {key!r}{near}"
-                if missing := [key for key in self.indexes if key not in variant.index]:
-                    yield (
-                        f"variants.{name}.index names no project for {', '.join(missing)}; name "
-                        "one for every key of indexes"
-                    )
+        yield from self._wrong_methods(own_methods)
+        yield from self._wrong_variants()
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 yield f"{name} names one twice: {', '.join(chosen)}"
@@ -242,6 +224,30 @@ class EvaluationConfig(FrozenSection):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
             elif least > 1 and metric in self.metrics:
                 yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
+
+    def _wrong_methods(self, own_methods: Sequence[str]) -> Iterator[str]:
+        choices = (*_METHODS, *self.variants, *own_methods)
+        for name in self.methods:
+            if name not in choices and not is_declared("methods", name):
+                near, known = nearest(name, choices) or ".", ", ".join(choices)
+                yield f"methods: unknown name {name!r}{near} Known: {known}"
+        for pair in self.judge.pairs(self.methods):
+            if pair[0] == pair[1] or not set(pair) <= set(self.methods):
+                yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
+
+    def _wrong_variants(self) -> Iterator[str]:
+        for name, variant in self.variants.items():
+            if name in _METHODS:
+                yield f"variants: {name!r} is the name of a method; choose another"
+            if variant.index is not None and self.indexes:  # a runner may be handed its indexes
+                for key in (key for key in variant.index if key not in self.indexes):
+                    near = nearest(key, self.indexes)
+                    yield f"variants.{name}.index: indexes has no key {key!r}{near}"
+                if missing := [key for key in self.indexes if key not in variant.index]:
+                    yield (
+                        f"variants.{name}.index names no project for {', '.join(missing)}; name "
+                        "one for every key of indexes"
+                    )
 
     @classmethod
     def from_yaml(

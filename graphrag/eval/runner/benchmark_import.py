@@ -62,29 +62,34 @@ class Import:
             for support in supports:
                 self._match(support, row, where)
             first = rows.setdefault(question, row)
-            if first is row:
-                if "id" in row and str(row["id"]) in ids:
-                    self.reading.note(_SAME_ID, f"{where}: {row.pop('id')}")
-                elif "id" in row:
-                    ids.add(str(row["id"]))
-            elif len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
-                if False in (first.get("answerable"), row.get("answerable")):
-                    self.reading.note(_CONTRADICTED, where)
-                else:
-                    first["answer"] = join_answers((str(first["answer"]), str(row["answer"])))
-                    self.reading.note(_MERGED, where)
-            elif row.keys() - first.keys():  # assertions may be in a file of their own
-                first |= {**row, **first}
+            if first is not row:
+                self._join(first, row, where)
+            elif "id" in row and str(row["id"]) in ids:
+                self.reading.note(_SAME_ID, f"{where}: {row.pop('id')}")
+            elif "id" in row:
+                ids.add(str(row["id"]))
+        self.rows = [row for row in rows.values() if self._can_be_asked(row)]
+
+    def _join(self, first: Row, row: Row, where: str) -> None:
+        """Add what a question that is there again says, and note it."""
+        if len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
+            if False in (first.get("answerable"), row.get("answerable")):
+                self.reading.note(_CONTRADICTED, where)
             else:
-                self.reading.note(_REPEATED, where)
-        self.rows: list[Row] = []
-        for row in rows.values():
-            try:
-                parse_sample({"answer": "", **row}, repr(str(row["question"])[:60]), only_key="-")
-            except DatasetError as error:
-                self.reading.note(_UNUSABLE, str(error))
-            else:
-                self.rows.append(row)
+                first["answer"] = join_answers((str(first["answer"]), str(row["answer"])))
+                self.reading.note(_MERGED, where)
+        elif row.keys() - first.keys():  # assertions may be in a file of their own
+            first |= {**row, **first}
+        else:
+            self.reading.note(_REPEATED, where)
+
+    def _can_be_asked(self, row: Row) -> bool:
+        try:
+            parse_sample({"answer": "", **row}, repr(str(row["question"])[:60]), only_key="-")
+        except DatasetError as error:
+            self.reading.note(_UNUSABLE, str(error))
+            return False
+        return True
 
     def _add(self, document: Document, where: str) -> None:
         key = _key(document)
