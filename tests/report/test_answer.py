@@ -239,6 +239,23 @@ CASES = {
         "Cost: basic",
         "hundreds more questions decide",
     ),
+    "a difference was seen that more questions would show": (
+        partial(
+            evaluate,
+            {
+                "tog": range(19),
+                "bm25": range(15),
+                "ppr": range(4, 17),
+                "basic": range(10),
+                "local": range(9),
+            },
+            n=20,
+        ),
+        "TOO FEW: Undecided between tog, bm25 and ppr.",
+        "",
+        "Cost",
+        "about 36 more questions show a difference as large as this one; hundreds decide",
+    ),
     # On the questions that both were asked tog is right in 60 and basic in 30 of 100.
     "a higher mean on other questions is no reason": (
         partial(

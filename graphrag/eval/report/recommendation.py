@@ -18,7 +18,7 @@ from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
-from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.eval.stats.power import ALPHA, POWER, questions_needed
 from graphrag.text.cli_hints import eval_line, eval_line_here
 from graphrag.text.phrases import counted, join_names
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
+_TELLING = 10  # questions from which on a difference that was seen is worth planning for
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +480,15 @@ class _Basis:
         level = normal.inv_cdf(1 - ALPHA / max(1, 2 * n_tests - 1) / 2)
         power = 1 + normal.inv_cdf((1 + POWER) / 2) / level
         times = max(power * half / margin, half / max(distance, margin - distance))
-        more = pair.result.n_pairs * (times**2 - 1)
-        return describe_more(more, pair.result.n_pairs) if more >= 1 else "ask further questions"
+        n = pair.result.n_pairs
+        more = n * (times**2 - 1)
+        if more < 1:
+            return "ask further questions"
+        seen = None
+        if distance and n >= _TELLING:
+            discordance = max(distance, pair.result.discordance or 0)
+            seen = questions_needed(distance, discordance, POWER, ALPHA / max(1, n_tests))
+        return describe_more(more, n, None if seen is None else seen - n)
 
     def _propose_check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
@@ -564,10 +572,19 @@ def list_lines(answer: Answer) -> Iterator[Line]:
         yield Line(text, "bold", is_command=bool(answer.command))
 
 
-def describe_more(more: float, n: int) -> str:
-    """Say how many more questions decide, as n questions let one tell."""
+def describe_more(more: float, n: int, seen: float | None = None) -> str:
+    """Return how many more questions decide, as ``n`` questions let one tell.
+
+    ``more``: decide whatever the difference is. ``seen``: show a difference as large as the one
+    that was seen, if that is fewer; None if no difference was seen.
+    """
     number = f"about {round_up(more):,}" if n >= _ENOUGH else "hundreds"
-    return f"{number} more questions decide"
+    if seen is None or not 1 <= seen < more:
+        return f"{number} more questions decide"
+    return (
+        f"about {round_up(seen):,} more questions show a difference as large as this one; "
+        f"{number} decide whatever it is"
+    )
 
 
 def _limits(low: float, high: float) -> str:
