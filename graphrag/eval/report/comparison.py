@@ -335,6 +335,7 @@ def render_json(comparison: RunComparison) -> str:
 def _list_values(item: MethodComparison) -> dict[str, object]:
     values = asdict(item)
     del values["questions"], values["difference"]["is_graded"]
+    values["decision"]["reason"] = str(item.decision.reason)
     return {**values, "flips": [{name: getattr(f, name) for name in _FLIP} for f in item.flips]}
 
 
