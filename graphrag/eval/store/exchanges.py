@@ -1,11 +1,10 @@
 """What was sent to models and what came back, compressed; a text that comes again stands once.
 
 Prompts share most of what they say: their rules, the texts of an index, what a judge reads of a
-search. They are cut at lines, at the same ones wherever a line comes from, so that equal passages
-make equal parts; a long part is kept once for all runs of a store, by a hash of its text. Of 64
-bits: among a million parts two are taken for one in one store of some 30 million. The tables are
-made by the first run that keeps calls, so that every release of this format reads the store with
-them and without.
+search. They are cut before and after each long line, so that equal passages make equal parts; a
+long part is kept once for all runs of a store, by a hash of its text. Of 64 bits: among a million
+parts two are taken for one in one store of some 30 million. The tables are made by the first run
+that keeps calls, so that every release of this format reads the store with them and without.
 """
 
 import hashlib
@@ -35,7 +34,6 @@ _FORGET = "DELETE FROM exchanges WHERE run_id = ? AND unit = ?"
 _LINE_END = re.compile(r"\\n|\n")  # of a text, and of one that stands in JSON
 _LONG_LINE = 256
 _SHORTEST_PART = 160
-_LINES_A_PART = 4  # on average
 
 Read: TypeAlias = Callable[[str, tuple[object, ...]], list[Values]]
 """A query and its values -> rows."""
@@ -124,15 +122,13 @@ def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
 
 
 def _split_text(text: str) -> Iterator[str]:
+    """Yield a text in pieces: each long line, and the short lines between two of them."""
     begun = at = 0
-    ends = [match.end() for match in _LINE_END.finditer(text)]
-    for end in (*ends, len(text)):
-        is_long = end - at >= _LONG_LINE
-        if is_long and begun < at:
-            yield text[begun:at]
-            begun = at
-        if is_long or zlib.crc32(text[at:end].encode()) % _LINES_A_PART == 0:
-            yield text[begun:end]
+    for end in (*(match.end() for match in _LINE_END.finditer(text)), len(text)):
+        if end - at >= _LONG_LINE:
+            if begun < at:
+                yield text[begun:at]
+            yield text[at:end]
             begun = end
         at = end
     if begun < len(text):
