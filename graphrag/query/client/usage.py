@@ -401,8 +401,8 @@ def _text(content: object) -> str:
 
 
 @dataclass(eq=False)
-class CallLog:
-    """The attempts of one scope, in the order in which they ended.
+class CallRules:
+    """How the calls of one scope are made, and who is told of them.
 
     - ``limit``: gives a place to each request in flight, as
       ``graphrag.query.client.rate_limit.CallLimit`` does; shared between the scopes of a run.
@@ -410,12 +410,29 @@ class CallLog:
     - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed
       request is sent as an ordinary one, whose usage figures and retries are exact.
     - ``bound``: of every completion that sets none itself; None: as the provider has it.
-    - ``own_time``: stands still while all calls of this scope wait for their turn.
     - ``time``: of each request; None: ten minutes.
     - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
     - ``exchanges``: takes what is sent and what comes back, also from the journal.
     - ``watch``: told of each request that is sent, as it ends: what is counted of it, the request,
       the reply if one came. What the journal answers is none.
+    """
+
+    limit: Limit | None = None
+    journal: CallJournal | None = None
+    live: bool = False
+    bound: OutputBound | None = None
+    time: CallTime | None = None
+    prompts: list[list[Message]] | None = None
+    exchanges: Exchanges | None = None
+    watch: Callable[[CallAttempt, Mapping[str, object], object], None] | None = None
+
+
+@dataclass(eq=False)
+class CallLog(CallRules):
+    """What became of the calls of one scope, beside the rules that they were made by.
+
+    - ``attempts``: in the order in which they ended.
+    - ``own_time``: stands still while all calls of this scope wait for their turn.
     - ``not_asked``: why a call was not made, where that says nothing of what was asked.
     - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
       then.
@@ -426,20 +443,12 @@ class CallLog:
     - ``has_uncounted``: whether something was asked that does not count its calls.
     """
 
-    limit: Limit | None = None
-    journal: CallJournal | None = None
-    live: bool = False
-    bound: OutputBound | None = None
+    attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
     own_time: OwnTime = field(default_factory=OwnTime)
-    time: CallTime | None = None
-    prompts: list[list[Message]] | None = None
-    exchanges: Exchanges | None = None
-    watch: Callable[[CallAttempt, Mapping[str, object], object], None] | None = None
     not_asked: NotAskedError | None = None
     was_held_up: bool = False
     replayed: int = 0
     counted: set[str] = field(default_factory=set[str])
-    attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
     failures: list[FailedCall] = field(default_factory=list[FailedCall])
     latest: str = ""
     has_uncounted: bool = False
