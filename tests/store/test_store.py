@@ -15,7 +15,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.preflight import check_output
-from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run
+from graphrag.eval.runner.resume import choose_run
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
     CallScope,

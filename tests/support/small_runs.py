@@ -21,7 +21,8 @@ from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.custom_methods import MethodAnswer
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.resume import choose_run
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan, describe_setup
 from graphrag.eval.runner.scheduler import RunOutcome, Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit

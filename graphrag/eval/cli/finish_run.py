@@ -26,8 +26,8 @@ from graphrag.eval.report.run import describe_failures, find_hopeless
 from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
-from graphrag.eval.runner.run_setup import RunDescription
 from graphrag.eval.runner.scheduler import RunOutcome, Work
+from graphrag.eval.runner.stored_run import RunDescription
 from graphrag.eval.store.atomic_files import run_folder
 from graphrag.eval.store.records import Run
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, METRICS

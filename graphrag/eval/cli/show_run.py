@@ -25,8 +25,8 @@ from graphrag.eval.report.row_table import check_table_file, render_rows, tabula
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.scored_rows import many_records
 from graphrag.eval.results.usage import label_embedded
-from graphrag.eval.runner.run_setup import RunDescription, read_run
 from graphrag.eval.runner.scheduler import RunOutcome
+from graphrag.eval.runner.stored_run import RunDescription, read_run
 from graphrag.eval.store.atomic_files import (
     SUMMARY_FILE,
     run_folder,

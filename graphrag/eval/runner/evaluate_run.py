@@ -43,17 +43,17 @@ from graphrag.eval.runner.judging import (
 )
 from graphrag.eval.runner.on_ray import open_executor
 from graphrag.eval.runner.preflight import check_prices, list_judge_warnings, list_warnings
+from graphrag.eval.runner.resume import choose_run
 from graphrag.eval.runner.run_setup import (
-    RunDescription,
     RunOptions,
     RunPlan,
-    choose_run,
     describe_judging,
     describe_setup,
     plan_judging,
     plan_run,
 )
 from graphrag.eval.runner.scheduler import RunOutcome, Work
+from graphrag.eval.runner.stored_run import RunDescription
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession

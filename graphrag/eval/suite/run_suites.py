@@ -26,7 +26,8 @@ from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.custom_methods import MethodSet, describe_method
 from graphrag.eval.runner.indexes import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
-from graphrag.eval.runner.run_setup import RunOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.resume import choose_run
+from graphrag.eval.runner.run_setup import RunOptions, RunPlan, describe_setup
 from graphrag.eval.runner.scheduler import Tally, Work, check_asked, describe_timeout
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore

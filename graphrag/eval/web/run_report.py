@@ -28,7 +28,8 @@ from graphrag.eval.results.run_figures import (
     retrieval_pieces,
 )
 from graphrag.eval.results.usage import describe_beside, label_embedded
-from graphrag.eval.runner.run_setup import RunDescription, is_asked
+from graphrag.eval.runner.run_setup import is_asked
+from graphrag.eval.runner.stored_run import RunDescription
 from graphrag.eval.store.atomic_files import (
     DETAILED_FILE,
     PAGE_FILE,
