@@ -30,6 +30,7 @@ from graphrag.eval.store.records import (
     list_details,
     now,
 )
+from graphrag.eval.store.schema import COLUMNS, insert
 from graphrag.eval.store.serialization import (
     Shown,
     contexts_of,
@@ -45,14 +46,12 @@ from graphrag.eval.store.serialization import (
     verdicts_of,
 )
 from graphrag.eval.store.sqlite import (
-    COLUMNS,
     IN_MEMORY,
     Statement,
     StoreWriter,
     Values,
     damage_error,
     explain_errors,
-    insert,
     open_connection,
 )
 from graphrag.eval.types.query_results import KeptCalls

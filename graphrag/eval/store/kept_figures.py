@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.sqlite import (
-    CleanConnection,
-    explain_errors,
-    open_beside,
-)
+from graphrag.eval.store.sqlite import CleanConnection, explain_errors, open_beside
 from graphrag.eval.types.metric_definitions import BUILT_IN
 from graphrag.text.redaction import redact_data
 

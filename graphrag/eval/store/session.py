@@ -16,9 +16,10 @@ from pydantic import TypeAdapter
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
+from graphrag.eval.store.locking import lock_file
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
 from graphrag.eval.store.serialization import Shown
-from graphrag.eval.store.sqlite import IN_MEMORY, lock_file
+from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.types.query_results import KeptCalls
 from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.query.client.usage import (

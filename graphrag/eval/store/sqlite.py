@@ -1,4 +1,4 @@
-"""The connection to a store: its tables, its damage, what is written together, and no keys.
+"""Opens the database of a store, and writes its rows in groups, without keys in them.
 
 A transaction costs more than the rows in it. While a run goes on, a reply is written with the next
 call that is about to be sent, which must not be sent before it is there, or with the result that it
@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +17,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.errors import StoreError
+from graphrag.eval.store.locking import lock_file
+from graphrag.eval.store.schema import FORMAT, MIGRATIONS, format_of, prepare_database
 from graphrag.text.held_files import move
 from graphrag.text.redaction import redact_data
 from graphrag.text.terminal_escape import mend_text
@@ -25,95 +26,8 @@ from graphrag.text.terminal_escape import mend_text
 if TYPE_CHECKING:
     from filelock import FileLock
 
-FORMAT = 5
 IN_MEMORY = Path(":memory:")
 """In place of a file's path: a database that is gone when it is closed."""
-_RUN = "run_id TEXT NOT NULL REFERENCES runs"
-_TABLES = {
-    "runs": "run_id TEXT PRIMARY KEY, started_at TEXT NOT NULL, finished_at TEXT, "
-    "status TEXT NOT NULL, setup TEXT NOT NULL, details TEXT",
-    "samples": f"{_RUN}, position INTEGER NOT NULL, sample TEXT NOT NULL",
-    "responses": f"{_RUN}, unit TEXT NOT NULL, sample_id TEXT NOT NULL, method TEXT NOT NULL, "
-    "response TEXT NOT NULL, context_text TEXT, latency_s REAL, usage TEXT NOT NULL, "
-    "failure TEXT, recorded_at TEXT NOT NULL, trial INTEGER NOT NULL, retrieved TEXT, "
-    "abstained INTEGER NOT NULL",
-    "verdicts": f"{_RUN}, unit TEXT NOT NULL, metric TEXT NOT NULL, score INTEGER, "
-    "reason TEXT NOT NULL, failure TEXT, recorded_at TEXT NOT NULL, repeats TEXT",
-    "judge_usage": f"{_RUN}, unit TEXT NOT NULL, usage TEXT NOT NULL",
-    "forgotten": f"{_RUN}, unit TEXT NOT NULL, usage TEXT NOT NULL",
-    "calls": f"{_RUN}, scope TEXT NOT NULL, call TEXT NOT NULL, reply TEXT, attempts TEXT",
-    "judgements": f"{_RUN}, subject TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, "
-    "failed INTEGER NOT NULL, usage TEXT NOT NULL, recorded_at TEXT NOT NULL",
-}
-_KEYS = {
-    "samples": ["run_id", "position"],
-    "responses": ["run_id", "unit"],
-    "verdicts": ["run_id", "unit", "metric"],
-    "calls": ["run_id", "scope", "call"],
-    "judgements": ["run_id", "subject", "kind"],
-}
-_MIGRATIONS: dict[int, Sequence[str]] = {
-    4: [
-        "CREATE TABLE migrated (run_id TEXT NOT NULL REFERENCES runs, unit TEXT NOT NULL, "
-        "sample_id TEXT NOT NULL, method TEXT NOT NULL, response TEXT NOT NULL, context_text TEXT, "
-        "latency_s REAL, usage TEXT NOT NULL, failure TEXT, recorded_at TEXT NOT NULL, "
-        "trial INTEGER NOT NULL, retrieved TEXT, abstained INTEGER NOT NULL, "
-        "PRIMARY KEY (run_id, unit))",
-        "INSERT INTO migrated SELECT * FROM responses ORDER BY rowid",
-        "DROP TABLE responses",
-        "ALTER TABLE migrated RENAME TO responses",
-    ]
-}
-"""Format -> the statements that make the next one of it; they stay as they are for good."""
-COLUMNS = {
-    table: [column.split()[0] for column in columns.split(", ")]
-    for table, columns in _TABLES.items()
-}
-"""Table -> its columns, in the order in which values are given."""
-
-
-@cache
-def insert(table: str) -> str:
-    """Return the statement that adds a row, or puts it in the place of one of the same key."""
-    columns, key = COLUMNS[table], _KEYS.get(table)
-    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    if key is None:
-        return sql
-    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
-
-
-def prepare_database(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new database.
-
-    Raises StoreError if the database is of something else, or of a format that is not read.
-    """
-    version = _format_of(db)
-    if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise StoreError(f"{path} is a database of something else; choose another --output.")
-    if version > FORMAT:
-        raise StoreError(
-            f"{path} has format {version}, of a newer gtog than this one, which reads {FORMAT}: "
-            "update gtog, or choose another folder with --output."
-        )
-    if version not in (0, FORMAT):
-        raise StoreError(
-            f"{path} has format {version}, of a time before 1.0.0 that is not read any more; "
-            "choose another folder with --output."
-        )
-    db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=NORMAL")
-    if version == 0:
-        keys = {table: f", PRIMARY KEY ({', '.join(key)})" for table, key in _KEYS.items()}
-        tables = "".join(
-            f"CREATE TABLE {table} ({columns}{keys.get(table, '')});"
-            for table, columns in _TABLES.items()
-        )
-        db.executescript(f"BEGIN;{tables}PRAGMA user_version={FORMAT};COMMIT;")
-
-
-def _format_of(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def damage_error(path: Path, cause: object, in_row: bool = False) -> StoreError:
@@ -217,27 +131,6 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     return _open_reading(path) if reads_only else _open_file(path)
 
 
-def lock_file(path: Path, what: str) -> "FileLock":
-    """Keep every other process from a file in a folder that is made when missing.
-
-    ``what``: what one that holds it does. Raises StoreError if one does, or the folder can't be
-    written.
-    """
-    from filelock import FileLock, Timeout  # every command loads this module
-
-    lock = FileLock(f"{path}.lock", timeout=0)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        msg = f"Another process {what}; wait for it, or choose another --output."
-        raise StoreError(msg) from error
-    except OSError as error:
-        msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
-        raise StoreError(msg) from error
-    return lock
-
-
 def hold_folder(path: Path) -> "FileLock":
     """Keep every other process from writing an eval.db and the files beside it.
 
@@ -257,8 +150,8 @@ def hold_folder(path: Path) -> "FileLock":
 def _migrate_file(path: Path) -> None:
     """Bring an eval.db of an older format to this one, after a copy of it beside it."""
     with explain_errors(path), closing(_connect(path, "mode=rw")) as db:
-        version = _format_of(db)
-        if version not in _MIGRATIONS:
+        version = format_of(db)
+        if version not in MIGRATIONS:
             return
         part = path.with_name(f".{path.name}.part")  # what a killed process left is written anew
         try:
@@ -275,8 +168,8 @@ def _migrate_file(path: Path) -> None:
 
 def _migrate(db: CleanConnection) -> None:
     with db.transaction():
-        for version in range(_format_of(db), FORMAT):
-            for statement in _MIGRATIONS[version]:
+        for version in range(format_of(db), FORMAT):
+            for statement in MIGRATIONS[version]:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version={FORMAT}")
 
@@ -300,7 +193,7 @@ def open_beside(path: Path, how: str = "mode=rw") -> CleanConnection:
     with explain_errors(path):
         db = _connect(path, how)
         try:
-            if _format_of(db) in _MIGRATIONS:
+            if format_of(db) in MIGRATIONS:
                 hold_folder(path).release()
             prepare_database(db, path)
         except BaseException:
@@ -321,9 +214,9 @@ def _open_reading(path: Path) -> CleanConnection:
         is_writable = os.access(path.parent, os.W_OK)
         db = _connect(path, "mode=rw") if is_writable else _open_unwritable(path)
         try:
-            if _format_of(db) in _MIGRATIONS:
+            if format_of(db) in MIGRATIONS:
                 db = _bring_up(db, path)
-            if _format_of(db) != FORMAT:  # it is made, or refused
+            if format_of(db) != FORMAT:  # it is made, or refused
                 db.close()
                 return _open_file(path)
             db.execute("PRAGMA query_only=1")

@@ -1,0 +1,30 @@
+"""Keeps other processes from a file while one writes it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag.eval.errors import StoreError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+def lock_file(path: Path, what: str) -> "FileLock":
+    """Keep every other process from a file in a folder that is made when missing.
+
+    ``what``: what one that holds it does. Raises StoreError if one does, or the folder can't be
+    written.
+    """
+    from filelock import FileLock, Timeout  # every command loads this module
+
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        msg = f"Another process {what}; wait for it, or choose another --output."
+        raise StoreError(msg) from error
+    except OSError as error:
+        msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return lock
