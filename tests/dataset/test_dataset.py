@@ -248,6 +248,15 @@ def test_a_question_with_several_answers_is_asked_once_and_each_is_accepted(tmp_
             read_dataset(path, "a")
 
 
+def test_a_question_that_cannot_be_answered_needs_no_answer(tmp_path):
+    path = tmp_path / "d.json"
+    rows = [{"question": "Who?", "answerable": False}, {"question": "When?", "answer": "1720"}]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    who, when = read_dataset(path, "a").samples
+    assert (who.ground_truth, who.answerable) == ("The documents do not say.", False)
+    assert (when.ground_truth, when.answerable) == ("1720", True)
+
+
 def test_all_faults_of_a_file_are_told_at_once(tmp_path):
     path = tmp_path / "d.json"
     rows = [{"question": f"Q{n}?", "answer": "" if n % 2 else "x"} for n in range(30)]

@@ -23,8 +23,7 @@ from pydantic import (
 )
 
 from graphrag.config.models.strict_section import explain_first
-from graphrag.eval.dataset.dataset_reader import Assertion
-from graphrag.eval.dataset.drafts import DECLINED
+from graphrag.eval.dataset.dataset_reader import DECLINED, Assertion
 from graphrag.eval.dataset.files import ROWS_UNDER, read_rows, read_values
 from graphrag.eval.errors import DatasetError
 from graphrag.text.accepted_answers import join_answers

@@ -37,6 +37,8 @@ VETTED = "vetted_by"
 _TAGS = "tags"
 Weight = Literal["vital", "okay"]
 _AUTOQ = {"id", "text", "question_type", "attributes"}
+DECLINED = "The documents do not say."
+"""The answer of a question that can't be answered from them."""
 
 
 class Statement(BaseModel):
@@ -446,7 +448,8 @@ def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) ->
         raise DatasetError(f"{where}: {name} {problem}.") from error
     tags = dict(read.model_extra or {})
     key = read.imdb_key or only_key
-    if not (read.answer or any(read.expected_sources) or read.assertions):
+    answer = read.answer if read.answerable else read.answer or DECLINED
+    if not (answer or any(read.expected_sources) or read.assertions):
         problem = (
             "answer is missing; give it, or expected_sources, where the answer stands, or "
             "assertions, what it must say"
@@ -461,7 +464,7 @@ def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) ->
         id=read.id or _hash(key, read.question),
         imdb_key=key,
         question=read.question,
-        ground_truth=read.answer,
+        ground_truth=answer,
         answerable=read.answerable,
         tags=tags,
         **{name: tuple(getattr(read, name)) for name in LIST_FIELDS},

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
-from graphrag.eval.dataset.dataset_reader import Assertion, fold_wording
+from graphrag.eval.dataset.dataset_reader import DECLINED, Assertion, fold_wording
 from graphrag.text.stems import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
@@ -17,8 +17,6 @@ REHEARSAL = "rehearsal"
 """The tag of what the embedded models drafted: it tries out the steps, and asks little of sense."""
 KNOWN = "known"
 """The tag of what a model answered without any text, and was kept all the same."""
-DECLINED = "The documents do not say."
-"""The answer of a question that can't be answered from them."""
 _ALIKE = 0.8
 """Share of the words of two questions that both have (Jaccard), from which they are one."""
 # English alone: questions in other languages are held to the remaining checks.
