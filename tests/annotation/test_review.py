@@ -149,6 +149,16 @@ def test_who_vetted_a_row_changes_no_fingerprint(review):
     assert fingerprint_samples(read_samples(review.path, "p")) == before
 
 
+def test_a_quote_is_kept_with_the_blanks_and_line_breaks_of_its_text(review):
+    _, second, *_ = review.rows()
+    typed = "Ben sailed\u00a0north in 1901. He never came back."
+    mended = Decision(
+        seen=second["seen"], decision="mended", question="When?", answer="1901", evidence=[typed]
+    )
+    review.decide(mended)
+    assert _read(review.path)[1]["evidence"] == [TEXTS[1]]
+
+
 def test_what_can_not_be_kept_is_refused(review, tmp_path):
     first, second, *_ = review.rows()
     content = review.path.read_bytes()

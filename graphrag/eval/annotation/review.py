@@ -14,7 +14,7 @@ from graphrag.eval.annotation.sheet import locked
 from graphrag.eval.dataset.dataset_reader import VETTED, parse_samples
 from graphrag.eval.dataset.files import ROWS_UNDER, field_of
 from graphrag.eval.errors import UsageError
-from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.runner.draft_materials import Materials, find_quote
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.eval.store.records import now
 from graphrag.text.input_files import read_input
@@ -155,10 +155,8 @@ class Review:
         if quotes != _quotes(row) and materials is None:
             msg = "The index can't be read, so nobody can check a new quote; leave the quotes."
             raise UsageError(msg)
-        for quote in quotes:
-            if materials is not None and materials.find(quote) is None:
-                msg = f"No text unit holds this quote letter by letter: {quote[:200]!r}."
-                raise UsageError(msg)
+        if materials is not None:
+            quotes = [_as_written(materials, quote) for quote in quotes]
         values = (change.question, change.answer, quotes)
         return {_heading(row, name): v for name, v in zip(_SHOWN, values, strict=True)}
 
@@ -166,6 +164,14 @@ class Review:
         key = row.get(_heading(row, "imdb_key"))
         only = next(iter(self.materials.values()), None) if len(self.materials) == 1 else None
         return self.materials.get(str(key), only)
+
+
+def _as_written(materials: Materials, quote: str) -> str:
+    """Return a quote with the blanks and line breaks of its text; UsageError if no text has it."""
+    passage = materials.find(quote)
+    if passage is None:
+        raise UsageError(f"No text unit holds this quote letter by letter: {quote[:200]!r}.")
+    return find_quote(passage.text, quote)
 
 
 @dataclass(frozen=True, slots=True)

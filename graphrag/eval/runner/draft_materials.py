@@ -1,6 +1,7 @@
 """What questions are drafted from: text units, paths of the graph, communities of an index."""
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,17 @@ _HUB = 0.1
 _IN_COMMUNITY = 4
 _N_KEPT = 4096
 _LINK_FORMS = ("bridge", "comparison", "set")
+
+
+def find_quote(text: str, quote: str) -> str:
+    """Return a quote as a text has it, letter by letter but for blanks and line breaks.
+
+    "" if the text does not hold it.
+    """
+    if quote in text:
+        return quote
+    match = re.search(r"\s+".join(map(re.escape, quote.split())), text)
+    return "" if match is None else match[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +89,10 @@ class Materials:
         return self._titles.get(document) or document
 
     def find(self, quote: str) -> Passage | None:
-        """Return the first text unit that holds a quote letter by letter, None without one."""
+        """Return the first text unit that holds a quote (:func:`find_quote`), None without one."""
         batches = self._texts.batches()
         texts = (text for batch in batches for text in batch.column("text").to_pylist())
-        unit = next((unit for unit, text in enumerate(texts) if quote in text), None)
+        unit = next((unit for unit, text in enumerate(texts) if find_quote(text, quote)), None)
         return None if unit is None else self._passage(unit)
 
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
