@@ -120,9 +120,16 @@ answer consists of, or without an answer.
 - Several candidates: if it says that it is one or the other and settles on none, score 0, even if
   the right one is among them. If it weighs several and settles on the right one, score 1. A list
   that is meant to be true as a whole is one answer: what it names, it says.
-- Hedges: "probably", an "if", or a remark on how sure the sources are or that it is from general
-  knowledge changes nothing as long as one answer is given. Saying that it does not know is no
-  answer.
+- Hedges: "probably", "may be", an "if", or a remark on how sure the sources are or that it is from
+  general knowledge changes nothing as long as one answer is given to what is asked, also after
+  words such as "the texts do not say". Saying that it does not know, and no more, is no answer.
+- Another case: what is said of another document, version, time or thing than the asked one is an
+  answer only if the reader is told that it holds for the asked one, too, as by "probably the same"
+  or "as a rule". Beside a remark that this is open, or without a word on the asked one, it is no
+  answer, even if the number is the right one.
+- Several parts: if the question asks for several things, all must be right, and no further one
+  may be named as one of them. Of a comparison the outcome counts; what is said of each side must
+  not contradict the accepted answer.
 - Numbers: one that is rounded counts if "ground_truth" rounds to it.
 - The right words in a wrong statement: a name or number counts only for what it is said of.
 - More than was asked: neither length nor detail earns or costs anything. An addition counts only if
