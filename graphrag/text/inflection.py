@@ -5,7 +5,7 @@ names decline, by what two words begin with.
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from graphrag.text.languages import Languages
@@ -36,6 +36,16 @@ _SHORT_ENDINGS = frozenset(
     )
 )
 _PLURALS = frozenset(("s", "es"))
+# Particles of Korean, by what they follow: a consonant, a vowel, either.
+_AFTER_CONSONANT = frozenset(["은", "이", "을", "과", "으로", "아", "이나", "이랑", "으로부터"])
+_AFTER_VOWEL = frozenset(["는", "가", "를", "와", "야", "나", "랑", "로부터"])
+_AFTER_EITHER = frozenset(
+    (
+        *("의", "에", "에서", "에게", "에게서", "에는", "에도", "께", "께서", "한테", "로", "도"),
+        *("만", "까지", "부터", "처럼", "보다", "마다", "조차", "마저", "밖에"),
+    )
+)
+_LONGEST_PARTICLE = 4
 TRUNK = 3
 """Characters that two forms of a word have in common at least."""
 
@@ -90,6 +100,20 @@ def can_be_inflected(word: str) -> bool:
     return word[:1].isalpha() and not any(map(str.isdigit, word)) and not unspaced_runs(word)
 
 
+def without_particles(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield a Korean name's words, as ``word_key`` has them, less a particle at its end."""
+    for n in range(1, min(_LONGEST_PARTICLE, len(words) - 2) + 1):
+        particle, before = "".join(words[-n:]), words[-n - 1]
+        follows = _AFTER_CONSONANT if _ends_in_consonant(before) else _AFTER_VOWEL
+        if particle in follows or particle in _AFTER_EITHER:
+            yield words[:-n]
+
+
+def _ends_in_consonant(syllable: str) -> bool:
+    """Say whether a syllable of Hangul does; Unicode has 28 endings of each, the first is none."""
+    return (ord(syllable[-1]) - ord("가")) % 28 > 0
+
+
 class Inflection:
     """The forms of words in the languages of a collection of texts."""
 
@@ -124,13 +148,33 @@ class Inflection:
 
         In English only one with a capital letter: "makes" says nothing of an entity MAKE.
         """
-        if not self._is_english or script_of(word) != "LATIN":
+        if not self.is_english(word):
             return True
         return any(w[:1].isupper() and word in word_key(w).split() for w in text.split())
+
+    def is_english(self, word: str) -> bool:
+        """Say whether a word is of Latin letters, and all that are so are taken for English."""
+        return self._is_english and script_of(word) == "LATIN"
 
     def has_stems(self, word: str) -> bool:
         """Say whether there are stems of the languages that a word may be of."""
         return any(map(has_stemmer, self._languages.of_script(script_of(word))))
+
+    def nearest(
+        self, names: Mapping[int, Sequence[str]], words: Sequence[str], *, either_way: bool = False
+    ) -> list[int]:
+        """Return those of numbered names that words are forms of, that differ least.
+
+        ``either_way``: also those that are forms of the words.
+        """
+        away: dict[int, int] = {}
+        for number, name in names.items():
+            ways = [(name, words), (words, name)] if either_way else [(name, words)]
+            found = [d for way in ways if (d := self.distance(*way)) is not None]
+            if found:
+                away[number] = min(found)
+        most = min(away.values(), default=0) + 1
+        return [number for number, distance in away.items() if distance <= most]
 
     def distance(self, name: Sequence[str], words: Sequence[str]) -> int | None:
         """Return how many letters differ between a name and as many words that are forms of it.

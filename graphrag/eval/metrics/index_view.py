@@ -3,19 +3,19 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphrag.eval.dataset.dataset_reader import Sample
-from graphrag.eval.metrics.entities import Extraction, NameRule, fold_name
+from graphrag.eval.metrics.entities import Extraction, FoldedNames, NameRule, fold_name
 from graphrag.eval.metrics.quote_matching import Evidence, NamedText, SourceIndex, phrase_key
-from graphrag.query.index.header import IndexHeader
+from graphrag.query.index.header import IndexHeader, index_languages
 from graphrag.query.index.numbered_rows import Ids, NumberedRows
 from graphrag.query.index.tables import IndexTables, open_tables, rows_of
-from graphrag.text.languages import main_language, sample
+from graphrag.text.languages import Languages, find_languages, main_language, sample
 from graphrag.text.stems import ENGLISH
 
 if TYPE_CHECKING:
@@ -53,16 +53,18 @@ class IndexGraph:
     """Finds entities by name and by text unit; a node is an entity's position.
 
     ``table`` has the columns ``title`` and ``text_unit_ids`` of Arrow's, None: there are none;
-    ``read_ends`` gives the titles at the ends of the relationships.
+    ``read_ends`` gives the titles at the ends of the relationships, ``find_languages`` the
+    languages in which names are looked up.
     """
 
     def __init__(
         self,
         table: Any,
         read_ends: Callable[[], Iterable[tuple[str, str]]],
-        language: str = ENGLISH,
+        find_languages: Callable[[], Languages],
+        language: str,
     ) -> None:
-        self._rule, self._language = NameRule(), language
+        self._find_languages, self._language = find_languages, language
         self._table, self._read_ends = table, read_ends
         self._titles: list[str] = []
         if table is not None:
@@ -83,8 +85,12 @@ class IndexGraph:
     def _named(self) -> Mapping[str, set[int]]:
         nodes: dict[str, set[int]] = defaultdict(set)
         for node, title in enumerate(self._titles):
-            nodes[self._rule.key(title)].add(node)
+            nodes[fold_name(title)].add(node)
         return nodes
+
+    @cached_property
+    def _names(self) -> FoldedNames:
+        return FoldedNames(self._named, self._find_languages())
 
     @cached_property
     def _in_unit(self) -> Mapping[str, npt.NDArray[np.int64]]:
@@ -102,8 +108,9 @@ class IndexGraph:
         return {str(name): part for name, part in zip(names, np.split(nodes, ends), strict=False)}
 
     def named(self, name: str) -> set[int]:
-        """Return the nodes with a name, compared as :class:`NameRule` compares."""
-        return self._named.get(self._rule.key(name), set())
+        """Return the nodes with a name, compared as :class:`FoldedNames` compares."""
+        keys = self._names.find(fold_name(name))
+        return set[int]().union(*(self._named[key] for key in keys))
 
     def taken_from(self, unit_ids: Iterable[str]) -> set[int]:
         """Return the nodes that were taken from one of the text units."""
@@ -125,17 +132,22 @@ class IndexView:
     """An index of which each table is read at most once, when a part first needs it.
 
     Only the columns that are looked at are read and kept, as far as the storage can tell them
-    apart. A table that is missing or lacks one of them counts as empty.
+    apart. A table that is missing or lacks one of them counts as empty. ``read_languages``: those
+    that the index is searched in; None: they are found in its texts.
     """
 
-    def __init__(self, tables: IndexTables) -> None:
-        self._tables = tables
+    def __init__(
+        self, tables: IndexTables, read_languages: Callable[[], Languages] | None = None
+    ) -> None:
+        self._tables, self._read_languages = tables, read_languages
         self._evidence: dict[Hashable, tuple[Evidence, ...]] = {}
+        self._rules: dict[Hashable, NameRule] = {}
 
     @classmethod
     async def open(cls, header: IndexHeader, tables: Sequence[str] = _TABLES) -> "IndexView":
         """Open an index; ``tables`` are those that will be needed."""
-        return cls(await open_tables(header.config, tables))
+        opened = await open_tables(header.config, tables)
+        return cls(opened, partial(index_languages, header.config, opened))
 
     @property
     def has_text(self) -> bool:
@@ -160,15 +172,29 @@ class IndexView:
         return main_language(texts[place] for place in sample(len(texts)))
 
     @cached_property
+    def languages(self) -> Languages:
+        """The languages of its texts, in which names are compared."""
+        if self._read_languages is not None:
+            return self._read_languages()
+        return find_languages(list(self.texts.values()))
+
+    @cached_property
     def entities(self) -> tuple[StoredEntity, ...]:
         """The entities, in the table's order."""
         return tuple(StoredEntity(*row) for row in self._rows("entities", "title"))
 
     @cached_property
-    def entity_names(self) -> frozenset[str]:
-        """The titles of the entities, folded: each is looked at once, however many are expected."""
+    def entity_names(self) -> FoldedNames:
+        """The titles of the entities: each is looked at once, however many are expected."""
         titles = rows_of(self._tables.columns("entities", ("title",)), "title")
-        return frozenset(fold_name(title) for (title,) in titles)
+        return FoldedNames((title for (title,) in titles), self.languages)
+
+    def name_rule(self, aliases: Mapping[str, str]) -> NameRule:
+        """Return how names are compared; the ``aliases`` of a run are looked at once."""
+        key = frozenset(aliases.items())
+        if key not in self._rules:
+            self._rules[key] = NameRule(aliases, self.languages)
+        return self._rules[key]
 
     @cached_property
     def edges(self) -> dict[str, StoredEdge]:
@@ -180,7 +206,7 @@ class IndexView:
     def graph(self) -> IndexGraph:
         """The entities and relationships by text unit."""
         table = self._tables.arrow("entities", ("title", "text_unit_ids"))
-        return IndexGraph(table, self._ends, self.language)
+        return IndexGraph(table, self._ends, lambda: self.languages, self.language)
 
     def _ends(self) -> Iterable[tuple[str, str]]:
         """Return the titles at the ends of the relationships."""
@@ -240,6 +266,7 @@ class IndexView:
         return Extraction(
             tuple(entity.title for entity in self.entities if is_within(entity)),
             tuple((e.source, e.target) for e in self.edges.values() if is_within(e)),
+            languages=self.languages,
         )
 
     @cached_property

@@ -11,7 +11,7 @@ from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.dataset_reader import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.citations import Shares, check_citations
-from graphrag.eval.metrics.entities import NameRule, fold_name, recall_entities
+from graphrag.eval.metrics.entities import FoldedNames, recall_entities
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.keyword_coverage import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.metrics.quote_matching import Evidence, QuotableTexts, read_quote
@@ -249,24 +249,21 @@ def _shown_unit_recall(inputs: MeasureInput) -> float | None:
 
 
 def _indexed(inputs: MeasureInput) -> float | None:
-    if not inputs.sample.expected_entities:
-        return None
-    return recall_entities(
-        inputs.index.entity_names,
-        inputs.sample.expected_entities,
-        NameRule(aliases=inputs.settings.aliases),
-    )
+    return _recall(inputs, lambda: inputs.index.entity_names)
 
 
 def _retrieved(inputs: MeasureInput) -> float | None:
-    if not inputs.sample.expected_entities:
-        return None
     names = () if inputs.retrieved is None else inputs.retrieved.entities
-    return recall_entities(
-        {fold_name(name) for name in names},
-        inputs.sample.expected_entities,
-        NameRule(aliases=inputs.settings.aliases),
-    )
+    return _recall(inputs, lambda: FoldedNames(names, inputs.index.languages))
+
+
+def _recall(inputs: MeasureInput, read_names: Callable[[], FoldedNames]) -> float | None:
+    """Return the recall of the expected entities; of a question without any nothing is read."""
+    expected = inputs.sample.expected_entities
+    if not expected:
+        return None
+    rule = inputs.index.name_rule(inputs.settings.aliases)
+    return recall_entities(read_names(), expected, rule)
 
 
 def _keywords(inputs: MeasureInput) -> float | None:

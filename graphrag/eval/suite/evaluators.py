@@ -11,7 +11,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.metrics.entities import NameRule, score_entities, score_relationships
+from graphrag.eval.metrics.entities import (
+    Extraction,
+    NameRule,
+    score_entities,
+    score_relationships,
+)
 from graphrag.eval.metrics.keyword_coverage import (
     ANY_WORD,
     aspect_coverage,
@@ -39,6 +44,7 @@ from graphrag.eval.suite.types import (
     mapping_of,
 )
 from graphrag.text.json_records import fields_of
+from graphrag.text.languages import find_languages
 
 if TYPE_CHECKING:
     from graphrag.eval.annotation.ratings import Rating
@@ -99,7 +105,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
     ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
     undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
-    ``NameRule`` folds them, each counted once.
+    ``NameRule`` compares them in the languages of the case's ``text``, each counted once.
     """
 
     metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
@@ -108,7 +114,8 @@ class EntityExtractionEvaluator(MetricEvaluator):
     async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
         names = expected.entities or []
         extracted = _read(_NAMES, output.get("extracted_entities"), "extracted_entities")
-        match = score_entities(extracted, names)
+        text = str(mapping_of(case.input_data).get("text") or "")
+        match = score_entities(extracted, names, NameRule(languages=find_languages([text])))
         undefined = float(match.n_found == match.n_expected == 0)
         precision, recall, f1 = (
             undefined if value is None else value
@@ -245,8 +252,8 @@ class EntityExtraction(StrictSection, MetricEvaluator):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
-    theirs, and of the time score where a time limit is given. Names are compared as ``NameRule``
-    folds them; relationships without direction.
+    theirs, and of the time score where a time limit is given. Names are compared by ``NameRule`` in
+    the languages of the text; relationships without direction.
 
     Of ``source`` "text" the case's text is read by the project's extraction prompt and model, of
     "index" what the built index holds of the text units with that text, of a document, or of all;
@@ -277,7 +284,8 @@ class EntityExtraction(StrictSection, MetricEvaluator):
             raise ValueError("input_data.text is missing")
 
     async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
-        rule = NameRule(aliases=expected.aliases)
+        extraction = cast("Extraction", output["extraction"])
+        rule = NameRule(expected.aliases, extraction.languages)
         parts: dict[str, float] = {}
         details: dict[str, object] = {"parts": parts}
         reasons: list[str] = []
@@ -285,7 +293,7 @@ class EntityExtraction(StrictSection, MetricEvaluator):
             names: Any = getattr(expected, name)
             if names is None:
                 continue
-            match = compare(getattr(output["extraction"], name), names, rule)
+            match = compare(getattr(extraction, name), names, rule)
             measure: Measure = getattr(self, name)
             value: float | None = getattr(match, measure)
             # Nothing found where nothing is expected is right.

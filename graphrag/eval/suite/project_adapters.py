@@ -27,6 +27,7 @@ from graphrag.query.client.rate_limit import CallLimit
 from graphrag.query.client.usage import CallLog, Usage, measure_calls
 from graphrag.query.index.header import IndexHeader, describe_model
 from graphrag.query.index.tables import rows_of
+from graphrag.text.languages import find_languages
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
@@ -85,7 +86,8 @@ class ModelExtractor:
             raise errors[0]
         nodes = rows_of(entities, "title", "type")
         pairs = tuple(rows_of(relationships, "source", "target"))
-        return Extraction(tuple(name for name, _ in nodes), pairs, tuple(kind for _, kind in nodes))
+        names, kinds = (tuple(node[place] for node in nodes) for place in (0, 1))
+        return Extraction(names, pairs, kinds, find_languages([text]))
 
 
 class ProjectTools:

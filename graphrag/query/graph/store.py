@@ -157,13 +157,7 @@ class GraphStore:
     def _nearest(self, nodes: Iterable[int], words: Sequence[str]) -> list[int]:
         """Return the entities whose titles words are forms of, those that differ least."""
         titles = {node: word_key(self.title(node)).split() for node in nodes}
-        away = {
-            node: distance
-            for node, title in titles.items()
-            if (distance := self._inflection.distance(title, words)) is not None
-        }
-        most = min(away.values(), default=0) + 1
-        return [node for node, distance in away.items() if distance <= most]
+        return self._inflection.nearest(titles, words)
 
     def with_forms(self, nodes: Sequence[int]) -> list[int]:
         """Return entities and other forms of their names, see ``GraphArrays``, the rarest first."""
