@@ -530,6 +530,7 @@ async def _check_names(key: str, samples: Sequence[Sample], header: IndexHeader)
         word
         for sample in samples
         for name in _NAME.findall(f"{sample.question} , {sample.ground_truth}")
+        if name[0].isupper()  # also of another alphabet, and none of a script without capitals
         for word in phrase_key(name).split()
     }
     if len(names) < _FEWEST_NAMES:
