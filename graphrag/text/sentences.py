@@ -13,10 +13,13 @@ def word_lists(file: Path) -> dict[str, str]:
 LISTS = word_lists(Path(__file__).with_name("words.txt"))
 ABBREVIATIONS = frozenset(LISTS["abbreviations"].split())
 
+STOPS = "。\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u17d4\u17d5\u104b\u0f0d"
+"""Marks of other scripts at the end of a sentence, after which there need be no blank."""
 _BOUNDARY = re.compile(
-    r"(?P<mark>[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[。\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362\u17d4\u17d5\u104b]+[”\u2019」』\uff09]*)\s*"
+    rf"(?P<mark>[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[{STOPS}]+[”\u2019」』\uff09]*)\s*"
     r"|\n\s*\n\s*"
 )
+_END = re.compile(rf"[.!?…{STOPS}][\"'”\u2019»)\]」』\uff09]*\s*$")
 _LAST_WORD = re.compile(r"(?:\b(an?|the) )?\b([^\W\d_]+)\.$", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"(?<![\w.,])\d{1,2}\.\s+(?:\(?[a-zà-ÿ]"
@@ -46,6 +49,11 @@ def sentence_ends(text: str) -> list[int]:
         offsets.append(end)
         start = end
     return offsets
+
+
+def ends_sentence(text: str) -> bool:
+    """Say whether a text ends with the mark of a sentence's end, and what closes after it."""
+    return _END.search(text) is not None
 
 
 def _is_abbreviation(block: str, start: int, end: int) -> bool:

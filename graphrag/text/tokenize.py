@@ -25,6 +25,7 @@ _KEY = regex.compile(rf"\p{{Hangul}}+|{_RUN}|{_IN_WORD}+|\p{{So}}", regex.V1)
 _WORD = regex.compile(rf"{_RUN}+|{_IN_WORD}+(?:['.,]{_IN_WORD}+)*|\p{{So}}", regex.V1)
 # The same for texts of ASCII characters only, many times as fast.
 _ASCII_TERM = re.compile("[a-z0-9]+")
+_ANY_ASCII_TERM = re.compile("[a-zA-Z0-9]+")
 _NOT_ASCII_TOKEN = re.compile(r"([!-~]*[^\x00-\x7f]\S*)")  # no word goes on past a blank
 _ASCII_WORD = re.compile("[a-z0-9]+(?:['.,][a-z0-9]+)*")
 # What keeps an English text from being ASCII: ellipsis, quotation marks and dashes.
@@ -141,6 +142,12 @@ def split_words(text: str) -> list[str]:
     """
     folded = fold(text)
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
+
+
+def word_starts(text: str) -> list[int]:
+    """Return where the words of a text begin; of a script without spaces each character is one."""
+    pattern = _ANY_ASCII_TERM if text.isascii() else _KEY
+    return [match.start() for match in pattern.finditer(text)]
 
 
 def word_key(text: str) -> str:

@@ -76,6 +76,8 @@ def test_sentences_are_those_of_the_answer_letter_by_letter(answer, sentences):
         ("Vane did [Data: sources (1); Entities (5)].", [["source (1)", "Entities (5)"]], []),
         # After its end, a citation stands for the sentences before it as well.
         ("Vane did. Holm paid. [Data: Sources (1, 2)]", [["Sources (1)"], ["Sources (2)"]], []),
+        ("वेन ने बनाया। होल्म ने दिया। [Data: Sources (1, 2)]", [["Sources (1)"], ["2"]], []),
+        ("وين بنى؟ هولم دفع؟ [Data: Sources (1، 2)]", [["Sources (1)"], ["2"]], []),
         ("Vane did. Holm paid [Data: Sources (1)].", [["Sources (1)"], ["2"]], ["Sources (1)"]),
         ("Vane did [Data: Entities (5)]. Holm paid [Data: Sources (2)].", [[1, "5"], "2"], []),
         ("Vane did.\n\nHolm paid. [Data: Sources (1)]", [["1"], ["2"]], ["Sources (1)"]),

@@ -23,18 +23,24 @@ from graphrag.query.client.structured_output import ReplyForm, read_texts
 from graphrag.text.citations import CITATION
 from graphrag.text.json_records import Stored
 from graphrag.text.search_trace import name_row
-from graphrag.text.sentences import sentences
+from graphrag.text.sentences import STOPS, ends_sentence, sentences
 from graphrag.text.tables import read_context
 
 CLAIMS_VERSION = 3
 """Raised when what a ruling means changes otherwise than by the prompts' text."""
 Ruling = Literal["supported", "contradicted", "not_found"]
 _MOST_NAMED = 3
-_LEADING = re.compile(rf"(?:\s*{CITATION.pattern}[.;,]?)+", re.IGNORECASE)
+_LEADING = re.compile(
+    rf"(?:\s*{CITATION.pattern}[.;,{STOPS}\u3001\u060c\u061b\uff0c\uff1b]?)+", re.IGNORECASE
+)
 _HEADING = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
-_ITEM = re.compile(r"^[ \t]*(?:[-*+|\u2022]|\d+[.)])(?=\s)", re.MULTILINE)
+# Chinese and Japanese have no blank after a number or a point.
+_ITEM = re.compile(
+    r"^[ \t\u3000]*(?:(?:[-*+|\u2022]|\d+[.)])(?=\s)|[\u30fb\u25cf\u25a0\u2460-\u2473]"
+    r"|\d{1,2}(?:[\u3001\uff09]|\uff0e(?!\d)))",
+    re.MULTILINE,
+)
 _NUMBER = re.compile(r"\d{1,2}[.)]")
-_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]['\")\u2019\u201d]*\s*$")
 _WORD = re.compile(r"\w")
 _SPLIT_SHAPE = '{"sentences": [{"number": 1, "claims": ["...", ...]}, ...]}'
 _RULING_SHAPE = (
@@ -285,7 +291,7 @@ def _check_citations(
         uncited = [sentence for sentence in uncited if sentence.paragraph == part.paragraph]
         matches = list(CITATION.finditer(part.text))
         for match in matches:
-            is_after = _END.search(CITATION.sub("", part.text[: match.start()]))
+            is_after = ends_sentence(CITATION.sub("", part.text[: match.start()]))
             span = [*uncited, part] if is_after else [part]
             in_scope = [claim for sentence in span for claim in by_sentence[sentence.text]]
             supported = [claim.texts for claim in in_scope if claim.ruling == "supported"]

@@ -1,7 +1,6 @@
 """The rubric judge: five dimensions of an answer, each graded from 1 to 5 with a reason."""
 
 import asyncio
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
@@ -22,6 +21,9 @@ from graphrag.query.client.structured_output import (
 )
 from graphrag.text.float_compare import is_below
 from graphrag.text.json_records import Stored
+from graphrag.text.languages import main_language
+from graphrag.text.stems import read_as, terms
+from graphrag.text.tokenize import unspaced_runs, word_starts
 
 # Dimension -> what it asks, and what its grades 5, 3 and 1 look like.
 _CRITERIA = {
@@ -99,10 +101,6 @@ Material:
 """Fields: question, answer, entities, relationships, texts; each filled with JSON."""
 
 
-_WORD = re.compile(r"\w+")
-_MIN_WORD_CHARS = 4
-
-
 @dataclass(frozen=True, slots=True)
 class LLMEvaluationPrompt:
     """Writes the prompt about one result; its metadata, such as the method's name, is not in it.
@@ -119,10 +117,14 @@ class LLMEvaluationPrompt:
 
     def generate(self, result: EvaluableQueryResult) -> str:
         """Return the prompt; everything that is judged stands in it as JSON."""
-        words = _words(f"{result.query} {result.answer}")
+        asked = f"{result.query} {result.answer}"
         entities = result.retrieved_entities[: self.n_entities]
         edges = result.retrieved_relationships[: self.n_relationships]
-        texts = result.context_chunks[: self.n_texts]
+        with read_as(main_language([asked])):
+            texts = [
+                preview(text, [asked], self.preview_chars)
+                for text in result.context_chunks[: self.n_texts]
+            ]
         material = {
             "question": result.query,
             "answer": result.answer,
@@ -137,7 +139,7 @@ class LLMEvaluationPrompt:
                 | _drop_none(confidence=e.confidence)
                 for e in edges
             ],
-            "texts": [preview(text, words, self.preview_chars) for text in texts],
+            "texts": texts,
         }
         return fill_prompt(RUBRIC_PROMPT, material)
 
@@ -147,15 +149,14 @@ def _drop_none(**values: object) -> dict[str, object]:
 
 
 def preview(text: str, words: Iterable[str], max_chars: int) -> str:
-    """Return the passage of a text that holds most of the wanted, case-folded words.
+    """Return the passage of a text that holds most of the wanted words, compared by :func:`terms`.
 
     It has ``max_chars`` (>= 1) characters at most, ellipses aside; of equal ones it is the first.
     """
     flat = " ".join(text.split())
     if len(flat) <= max_chars:
         return flat
-    terms = frozenset(words)
-    starts = [match.start() for match in _WORD.finditer(flat)]
+    starts = word_starts(flat)
     last = len(flat) - max_chars
     step = max(1, max_chars // 4)
     places = [0]
@@ -163,17 +164,20 @@ def preview(text: str, words: Iterable[str], max_chars: int) -> str:
         if places[-1] + step <= start <= last:
             places.append(start)
     places.append(next((start for start in starts if start >= last), last))
-    offset = max(places, key=lambda place: len(_words(flat[place : place + max_chars]) & terms))
-    passage = flat[offset : offset + max_chars]
-    end = offset + max_chars
-    if end < len(flat) and not flat[end].isspace() and " " in passage:
-        passage = passage[: passage.rindex(" ")]
-    return f"{'… ' if offset else ''}{passage.rstrip()}{' …' if end < len(flat) else ''}"
+    wanted = frozenset(term for word in words for term in terms(word))
+    passages = {place: _cut(flat, place, place + max_chars) for place in places}
+    offset = max(passages, key=lambda place: len(wanted.intersection(terms(passages[place]))))
+    is_last = offset + max_chars >= len(flat)
+    return f"{'… ' if offset else ''}{passages[offset].rstrip()}{'' if is_last else ' …'}"
 
 
-def _words(text: str) -> frozenset[str]:
-    words = (word.casefold() for word in _WORD.findall(text))
-    return frozenset(word for word in words if len(word) >= _MIN_WORD_CHARS or word.isdigit())
+def _cut(text: str, start: int, end: int) -> str:
+    """Return a part of a text, less a word that is cut at its end where blanks part words."""
+    part = text[start:end]
+    is_between = text[end : end + 1].isspace() or unspaced_runs(text[end - 1 : end + 1])
+    if end < len(text) and not is_between and " " in part:
+        part = part[: part.rindex(" ")]
+    return part
 
 
 @dataclass(frozen=True, slots=True)
