@@ -1,7 +1,16 @@
 """The same world in many languages: searched, its names found, and an answer about it measured."""
 
 import pytest
-from support.language_worlds import ASKED, LANGUAGES, NAMED, NAMES, World, first_texts, read_world
+from support.language_worlds import (
+    ASKED,
+    LANGUAGES,
+    NAMED,
+    NAMES,
+    World,
+    first_texts,
+    read_world,
+    write_vectors,
+)
 from support.projects import offline_settings
 
 from graphrag.eval.errors import IndexBuildError
@@ -38,6 +47,19 @@ def test_what_is_asked_is_found(world, method, tmp_path):
             if len(gold) == 2
         ]
         assert sum(twofold) / len(twofold) >= 0.95
+
+
+@pytest.mark.parametrize("language", ["ar", "fi", "hi", "ko", "ru", "tr"])
+def test_searches_by_vectors_find_what_is_asked(language, tmp_path):
+    """The mixture finds the passage of a question of one first; basic shows it among its five."""
+    world = read_world(language)
+    root = world.write(tmp_path / "project")
+    write_vectors(root)
+    mixed, near = (first_texts(root, name, world.questions, 5) for name in ("hybrid", "basic"))
+    for first, shown, (_, gold) in zip(mixed, near, ASKED, strict=True):
+        if len(gold) == 1:
+            assert first[0] in gold
+            assert gold[0] in shown
 
 
 def test_the_language_is_found(world):

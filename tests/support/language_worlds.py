@@ -5,8 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import lancedb
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from graphrag.embedded.vectors import embed_texts
 from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 
@@ -46,15 +50,16 @@ ASKED = [
     ("writer", [12, 13]),
     ("climber", [16, 17]),
 ]
-_SETTINGS = """\
+LENGTH = 384
+_SETTINGS = f"""\
 completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
+  default_completion_model: {{type: offline, model_provider: offline, model: rules}}
 embedding_models:
-  default_embedding_model: {type: offline, model_provider: offline, model: hashed-ngrams}
-vector_store: {vector_size: 384}
-basic_search: {k: 5}
-tog_search: {embedding_model_id: null}
-ppr_search: {embedding_model_id: null}
+  default_embedding_model: {{type: offline, model_provider: offline, model: hashed-ngrams}}
+vector_store: {{vector_size: {LENGTH}}}
+basic_search: {{k: 5}}
+tog_search: {{embedding_model_id: null}}
+ppr_search: {{embedding_model_id: null}}
 """
 
 
@@ -122,6 +127,15 @@ class World:
         for name, table in self.tables().items():
             table.to_parquet(root / "output" / f"{name}.parquet")
         return root
+
+
+def write_vectors(root: Path) -> None:
+    """Write the vectors of the text units of a written world, as its settings' model gives them."""
+    units = pd.read_parquet(root / "output" / "text_units.parquet", columns=["id", "text"])
+    vectors = np.array(embed_texts("hashed-ngrams", units["text"].tolist(), LENGTH), np.float32)
+    stored = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), LENGTH)
+    table = pa.table({"id": units["id"].tolist(), "vector": stored})
+    lancedb.connect(str(root / "output" / "lancedb")).create_table("text_unit_text", data=table)
 
 
 def read_world(language: str) -> World:
