@@ -32,8 +32,8 @@ _RELEVANT = 0.6
 _COMPLETE = 0.3
 # Two answers whose worth differs by no more are a tie.
 _TIE_WITHIN = 0.1
-_NAMED = re.compile(r"(?<=\s)[A-Z][^\W\d_]+|\d[\d.,]*")
-_ITEM = re.compile(r"^\d{1,2}[.)]\s+")
+_WORD_OR_NUMBER = re.compile(r"(?<=\s)[^\W\d_]{2,}|\d[\d.,]*")
+_ITEM = re.compile(r"^\d{1,2}(?:[.)]\s+|[\u3001\uff09\uff0e])")
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
@@ -175,7 +175,9 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     } or {"": set(terms(str(material["text"])))}
     rulings: list[dict[str, object]] = []
     for number, claim in material["claims"].items():
-        claim_terms, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
+        words = _WORD_OR_NUMBER.findall(claim)
+        names = [word for word in words if not word[0].isalpha() or word[0].isupper()]
+        claim_terms, named = terms(claim), set(terms(" ".join(names)))
         holding = [
             name
             for name, row in rows.items()

@@ -2,9 +2,9 @@
 
 from support.language_worlds import read_world
 
-from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.runner.checks import list_data_warnings
+from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.runner.indexes import read_headers
+from graphrag.eval.runner.preflight import list_data_warnings
 
 
 async def test_words_without_a_capital_are_no_names(tmp_path):

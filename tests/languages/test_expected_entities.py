@@ -13,10 +13,10 @@ from graphrag.eval.metrics.entities import (
     score_entities,
     score_relationships,
 )
-from graphrag.eval.metrics.quote_matching import inflection_of, phrase_key
-from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.failure_stage import trace_loss
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.measures import measure
+from graphrag.eval.metrics.quote_matching import inflection_of, phrase_key
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.index.tables import IndexTables
 from graphrag.text.languages import Languages

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from graphrag_llm.config import ModelConfig
 from support.language_worlds import ASKED, LANGUAGES, read_world
 
-from graphrag.eval.metrics.claims import split_sentences
-from graphrag.eval.metrics.evaluable import EvaluableQueryResult
+from graphrag.eval.metrics.claims import judge_claims, split_sentences
+from graphrag.eval.metrics.judge import JudgeModel
+from graphrag.eval.metrics.judge_input import EvaluableQueryResult
 from graphrag.eval.metrics.rubric import LLMEvaluationPrompt, preview
+from graphrag.query.client.models import open_completion
 from graphrag.text.stems import read_as, terms
 
 
@@ -41,6 +44,14 @@ def test_a_text_is_split_into_the_sentences_that_it_has(language):
     joined = ("" if language in ("ja", "zh") else " ").join(passages)
     has_marks = language != "th"
     assert len(split_sentences(joined)) == (len(passages) if has_marks else 1)
+
+
+async def test_the_embedded_judge_looks_for_the_names_of_any_alphabet():
+    settings = ModelConfig(type="offline", model_provider="offline", model="rules")
+    judge = JudgeModel(open_completion(settings))
+    answer = "У реки стоит мельница Гариной. У реки стоит мельница Анны Маршевой."
+    judged = await judge_claims(judge, "Чья?", answer, "Мельница Анны Гариной стоит у реки.")
+    assert [claim.ruling for claim in judged.claims] == ["supported", "not_found"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -151,6 +151,8 @@ def test_names_are_found_in_texts_whole_and_the_longest_first():
         ("", "# 富士山\n日本の山。", "富士山"),
         ("notes.md", "It is high. Nobody lives there.\nMore.", ""),
         ("notes.md", "こんにちは。\n山。", ""),
+        ("notes.md", "यह ऊँचा है।\nयहाँ कोई नहीं रहता।", ""),
+        ("notes.md", "هل هو عال؟\nنعم.", ""),
         ("p1.txt", "One line alone", ""),
         ("p1.txt", '{| class="wikitable"\n! Model', ""),
         ("p1.txt", "<html lang=en>\n<p>Text", ""),

@@ -355,6 +355,13 @@ def test_a_twin_is_named_and_different_names_are_left_alone(twin):
     assert warnings_for("", "--", "...") == []
 
 
+@pytest.mark.parametrize(
+    ("name", "twin"), [("İSTANBUL", "ISTANBUL"), ("مُحَمَّد", "محمد"), ("ЁЛКА", "елка")]
+)
+def test_names_that_searches_take_for_one_are_twins(name, twin):
+    assert len(warnings_for(name, twin)) == 1
+
+
 def test_at_most_five_examples_are_given(index):
     index.change("entities", lambda frame: frame.assign(type=""))
     ids = list(index.read("entities")["id"])

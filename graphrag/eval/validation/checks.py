@@ -39,6 +39,7 @@ from graphrag.eval.validation.table_access import (
     to_numpy,
 )
 from graphrag.text.float_compare import is_below, number_beside
+from graphrag.text.tokenize import fold
 
 ENRICHMENT: tuple[str, ...] = ("heading", "keywords", "summary")
 """What a pipeline may add to a text unit so that it can be found by more than its text."""
@@ -445,8 +446,7 @@ def _warn_duplicates(entities: Frame) -> list[str]:
 def _words(title: str) -> list[str]:
     if title.isascii():
         return _ASCII_WORD.findall(title.lower())
-    folded = unicodedata.normalize("NFKC", title).casefold()
-    kept = (c if unicodedata.category(c)[0] in "LMNS" else " " for c in folded)
+    kept = (c if unicodedata.category(c)[0] in "LMNS" else " " for c in fold(title))
     return "".join(kept).split()
 
 

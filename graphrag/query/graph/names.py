@@ -12,6 +12,7 @@ from pandas import factorize  # pyright: ignore[reportUnknownVariableType]
 from pandas.util import hash_array
 
 from graphrag.text.inflection import bare_names, can_be_inflected, trunk
+from graphrag.text.sentences import STOPS
 from graphrag.text.tokenize import word_keys
 
 # A single word as short as this is more often another word than the name that it could be.
@@ -20,7 +21,7 @@ _LONGEST_NAME = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
 MAX_HEADING_CHARS = 120
-_SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
+_SENTENCE_ENDS = (*".!?…:;,", *STOPS, *"\uff1a\u3001\uff0c\uff1b\u060c\u061b")
 _MARKUP = "#=*_ \t"
 _TAG = re.compile(r"[{<|]|\W+$")  # of a page, a template, a table; a line
 

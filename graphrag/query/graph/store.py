@@ -38,7 +38,7 @@ from graphrag.text.tokenize import word_key
 _log = logging.getLogger(__name__)
 
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 12
+_FORMAT = 13
 _READ = ("entities", "relationships", "documents")
 _TABLES = ("entities", "relationships", "unit_documents", "cited_ids")
 _PROBED_BYTES = 1 << 16

@@ -22,7 +22,7 @@ from graphrag.text.ranking import WordIndex
 from graphrag.text.word_counts import BM25, WordCounts
 
 # Raised whenever the meaning of a byte in the kept files changes, or where texts are cut.
-_FORMAT = 1
+_FORMAT = 2
 _TABLE = "text_units.arrow"
 # Their tables of characters and stems are part of what a word is.
 _WORDS_BY = ("regex", "pystemmer", "py3langid")
