@@ -115,10 +115,14 @@ def _ends_in_consonant(syllable: str) -> bool:
 
 
 class Inflection:
-    """The forms of words in the languages of a collection of texts."""
+    """The forms of words in the languages of a collection of texts.
 
-    def __init__(self, languages: Languages) -> None:
-        self._languages = languages
+    ``by_stems``: where there are stems, a word that begins as another one is a form of it only if
+    all that follows is an ending. So Annika is none of Anna; nor are some forms that stems miss.
+    """
+
+    def __init__(self, languages: Languages, *, by_stems: bool = False) -> None:
+        self._languages, self._by_stems = languages, by_stems
         latin = languages.of_script("LATIN")
         self._latin_declines = not _UNDECLINED.issuperset(latin)
         # Its verbs and their nouns have the stems of its names: died, die.
@@ -231,11 +235,19 @@ class Inflection:
         # No name loses two letters and takes no ending, as far as stems are known.
         is_cut = len(lost) > 1 and not ending and self.has_stems(own)
         is_too_long = len(ending) > TRUNK == shared and self.has_short_endings(own)
-        is_alike = not (is_cut or is_too_long) and alike(shared, len(lost), len(ending), in_name)
+        is_more = self._by_stems and not self._is_ending(bare, ending)
+        is_other = is_cut or is_too_long or is_more
+        is_alike = not is_other and alike(shared, len(lost), len(ending), in_name)
         # A vowel sign tells short words apart, where another last letter may be an ending.
         return is_alike or (
             shared >= TRUNK - (f"{ending}{lost}"[:1].isalpha()) and self._share_stem(own, bare)
         )
+
+    def _is_ending(self, word: str, ending: str) -> bool:
+        """Say whether the letters at the end of a word are none of its stem, if there is one."""
+        if not self.has_stems(word):
+            return True
+        return min(map(len, self._languages.stems(word))) <= len(word) - len(ending)
 
     def _share_stem(self, left: str, right: str) -> bool:
         stems = self._languages.stems

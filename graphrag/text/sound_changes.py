@@ -35,7 +35,8 @@ _RUSSIAN = _changes("C", "е>", "о>", "е>ь")  # noqa: RUF001
 _CZECH = _changes("C", "e>", "u>o") + _LATIN_SLAVIC
 _FINNISH = (
     *_changes("V", "k>", "p>", "t>", "t>d", "p>v", "k>g", "t>n", "t>l", "t>r", "p>m"),
-    *_changes("", "nen>s"),
+    *_changes("V", "d>t"),
+    *_changes("", "nen>s", "s>ks"),
 )
 _OF_LANGUAGE: Mapping[str, Sequence[_Change]] = {
     "be": _RUSSIAN + _CYRILLIC_SLAVIC,

@@ -65,8 +65,10 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = {
 _LATIN = ("LATIN",)
 # The article, which Snowball leaves before a short word.
 _ARTICLE = re.compile("^[\u0648\u0641]?(?:[\u0628\u0643]?\u0627\u0644|\u0644\u0644)(?=.{3})")
-_BACK = frozenset("ao\u0131u")
-_VOWELS = frozenset("aeio\u00f6u\u00fc\u0131")
+# The one ending that keeps its vowel: what is in a place.
+_DAKI = re.compile("(?<=[dt]a)k\u0131$")
+_BACK = frozenset("a\u00e2o\u0131u")
+_VOWELS = frozenset("a\u00e2eio\u00f6u\u00fc\u0131")
 
 
 def has_stemmer(language: str) -> bool:
@@ -119,7 +121,7 @@ def _harmonize(word: str) -> str:
             letters[place] = "\u0131"
         if letter in _VOWELS:
             back = letters[place] in _BACK
-    return "".join(letters)
+    return _DAKI.sub("ki", "".join(letters))
 
 
 class _Stemmers(threading.local):

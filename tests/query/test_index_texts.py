@@ -182,4 +182,4 @@ def test_the_version_of_words_goes_with_them():
         digest.update(json.dumps(split_terms(text.splitlines())).encode())
     ours = ["went", "mice", "children", "better", "1,000", "don't"]
     digest.update(json.dumps([stem(word) for word in ours]).encode())
-    assert (WORDS_VERSION, digest.hexdigest()) == (3, "84b266ebde72adaf")
+    assert (WORDS_VERSION, digest.hexdigest()) == (4, "84b266ebde72adaf")

@@ -60,7 +60,7 @@ class FoldedNames:
 
     def __init__(self, names: Iterable[str], languages: Languages | None = None) -> None:
         self._folded = frozenset(map(fold_name, names))
-        self._inflection = None if languages is None else Inflection(languages)
+        self._inflection = None if languages is None else Inflection(languages, by_stems=True)
 
     def __contains__(self, key: str) -> bool:
         """Say whether a folded name is one of them, as it is."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.stems import has_stemmer
 
-WORDS_VERSION = 3
+WORDS_VERSION = 4
 """Raised when other words, stems or forms of names are compared: other texts may be found."""
 FOLDER = "tog_graph"
 """Beside an index's tables: what is made of them once, and mapped afterwards."""
