@@ -65,6 +65,9 @@ def decode(content: bytes, encoding: str | None = None) -> tuple[str, Guess | No
     text in it, or no guess is sure.
     """
     marked = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    if not marked and not encoding and 0.25 < content.count(0) / max(1, len(content)) < 0.75:
+        msg = "half of it are NUL characters, as in utf-16-le or utf-16-be without a mark"
+        raise UnknownEncodingError(msg)
     known = marked or encoding or "utf-8"
     try:
         return content.decode(known), None
@@ -125,8 +128,13 @@ def _guess(sample: bytes) -> Guess:
     ):
         return Guess(best.encoding, sureness, _find_word(text))
     names = [best.encoding, *(match.encoding for match in others)]
-    readings = ", ".join(f"{n} ({_find_word(sample.decode(n))!r})" for n in names[:3])
-    raise UnknownEncodingError(f"it is not UTF-8, and may as well be {readings}")
+    readings = [f"{n} ({_find_word(sample.decode(n))!r})" for n in names[:3]]
+    if len(readings) == 1:
+        raise UnknownEncodingError(
+            f"it is not UTF-8, and {readings[0]} is all that fits, of which it holds too little to "
+            "be sure"
+        )
+    raise UnknownEncodingError(f"it is not UTF-8, and may as well be {', '.join(readings)}")
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:

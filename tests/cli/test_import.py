@@ -169,7 +169,7 @@ def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path):
         ("hotpotqa", files["m"], "it looks like musique"),
         ("musique", files["h"], "it looks like hotpotqa"),
         ("squad", save(tmp_path / "x.json", {"a": 1}), "formats: hotpotqa, "),
-        ("hotpot", files["h"], "There is no format 'hotpot'"),
+        ("hotpot", files["h"], "name it under dataset.path"),
         ("squad", tmp_path / "empty.json", "is empty"),
         ("squad", tmp_path / "none.json", "does not exist"),
         ("promptfoo", tmp_path / "config.yaml", "import that file"),

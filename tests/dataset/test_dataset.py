@@ -22,12 +22,13 @@ from graphrag.eval.dataset.dataset_reader import (
 from graphrag.eval.errors import DatasetError
 
 ROW = {"question": "Who?", "answer": "Ann", "imdb_key": "a"}
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12\n"
 HELD = {"question": "Who?", "imdb_key": "a", "assertions": ["x"]}
 
 
 def write(tmp_path, name, text):
     path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
@@ -125,6 +126,31 @@ def test_a_bad_row_is_named(rows, message):
         ("d.csv", "question,answer\nWho?,\n", "row 1: answer is missing"),
         ("d.csv", f'question,answer\n"{"x" * 200_000}', "more than 131,072 characters; is a dou"),
         ("d.csv", "question,answer\nWho?,A\x00nn\n", "line 2 holds a NUL character"),
+        (
+            "d.jsonl",
+            '{"question": \n{}\n{broken}\n',
+            "2 lines can't be used: line 1 .*; line 3 is not",
+        ),
+        (
+            "d.csv",
+            "question|answer\nWho, then?|Ann\n",
+            "has one column, .*; part columns by a comma",
+        ),
+        ("d.csv", "question,answer\nWho?,Ann\n".encode("utf-16-le"), "as in utf-16-le or utf-16"),
+        (
+            "d.csv",
+            b"PK\x03\x04\x14\x00",
+            "an Excel workbook or a ZIP archive; save the sheet as CSV",
+        ),
+        ("d.jsonl", b"\x1f\x8b\x08\x00\xff", "it is compressed; unpack it"),
+        ("d.json", "<!DOCTYPE html>\n<html></html>", "it is a web page; download the file itself"),
+        ("d.json", LFS, "fetch the file with: git lfs pull"),
+        ("d.parquet", LFS, "fetch the file with: git lfs pull"),
+        (
+            "d.xlsx",
+            b"PK\x03\x04",
+            r"ends in \.xlsx; save the sheet as CSV \(UTF-8\), or use \.json",
+        ),
         ("d.csv", " \n", "is empty"),
         ("d.json", "", "is empty"),
         ("d.parquet", "PAR1", "no Parquet file"),
@@ -290,6 +316,13 @@ def test_scalars_of_data_frames_are_taken_and_what_is_missing_is_none():
         as_samples([{"question": "Why?", "answer": pd.NA}], ["a"])
 
 
+def test_the_numbers_of_rows_that_a_data_frame_writes_are_no_column(tmp_path):
+    text = "\tPrompt\tAnswer\tlinks\n0\tWho?\tAnn\t\n1\tWhy?\tFor fun\tb\n"
+    (one, two) = read_samples(write(tmp_path, "d.tsv", text), "a", {"question": "Prompt"})
+    assert (one.question, one.ground_truth, one.tags) == ("Who?", "Ann", {})
+    assert (two.ground_truth, two.tags) == ("For fun", {"links": "b"})
+
+
 def test_a_guess_at_the_encoding_is_said(tmp_path):
     path = tmp_path / "d.csv"
     path.write_bytes("question,answer\nWhose café?,Ann\n".encode("latin-1"))
@@ -297,6 +330,7 @@ def test_a_guess_at_the_encoding_is_said(tmp_path):
     assert "was read as Windows-1252 (100% sure), e.g. 'café'" in warning
     for content, said in (
         (b"question\n\x81\n", r"may as well be .*; save it as UTF-8, or name its encoding in "),
+        (BIG5.encode("big5"), "big5 .* is all that fits, of which it holds too little to be sure"),
         (b"\xff\xfea", "begins as utf-16 text, but is none"),
         ("question,answer\nKöln größer,é\n".encode() + b"\xff", "UTF-8 but for 1 bytes.* line 3"),
     ):
@@ -305,6 +339,11 @@ def test_a_guess_at_the_encoding_is_said(tmp_path):
             read_dataset(path)
 
 
+BIG5 = """\
+question,answer
+阿什科姆的塔鐘是誰建造的？,鐘錶匠建造了塔鐘
+誰偷走了銀鐘擺？,里德偷走了銀鐘擺並賣給了走私犯
+"""
 RUSSIAN = (
     "Кто починил большую лампу?",
     "На каком острове стоит маяк?",

@@ -40,7 +40,11 @@ def import_(
         from graphrag.eval.dataset.benchmarks import FORMATS
         from graphrag.eval.runner.benchmark_import import Import
     if format not in FORMATS:
-        raise UsageError(f"There is no format {format!r}; known: {', '.join(FORMATS)}.")
+        raise UsageError(
+            f"There is no format {format!r}; known: {', '.join(FORMATS)}. Any file with a column "
+            "of questions and one of answers is a dataset as it is: name it under dataset.path, "
+            "and its columns under dataset.columns."
+        )
     with working(open_console(stderr=True, quiet=quiet), "Reading the files"):
         result = Import(format, path, limit)
     reading, documents = result.reading, result.documents

@@ -23,7 +23,14 @@ from pydantic import (
 )
 
 from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
-from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, MAX_CHARACTERS, map_rows, read_rows
+from graphrag.eval.dataset.files import (
+    FIELDS,
+    LIST_FIELDS,
+    MAX_CHARACTERS,
+    map_rows,
+    read_rows,
+    refuse_faults,
+)
 from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.text.accepted_answers import fold_wording, join_answers
 from graphrag.text.cli_hints import config_name
@@ -280,7 +287,7 @@ def _parse_rows(
     headings: Sequence[str],
     merges: bool = False,
 ) -> Dataset:
-    _refuse_faults(
+    refuse_faults(
         source,
         [
             f"{source}: row {number} is not an object with fields but {type(row).__name__}."
@@ -306,7 +313,7 @@ def _parse_rows(
             found.add(number, parse_sample(row, f"{source}: row {number}", only_key))
         except DatasetError as error:
             found.faults.append(str(error))
-    _refuse_faults(source, found.faults)
+    refuse_faults(source, found.faults)
     warnings = found.warnings()
     if bare:
         left_out = f"{source}: {len(bare)} of AutoQ's questions have no assertions: left out"
@@ -322,20 +329,6 @@ def _plain_value(value: object) -> object:
     if kind == "numpy" and getattr(value, "ndim", 1) == 0:
         value = cast("Any", value).item()
     return None if isinstance(value, float) and isnan(value) else value
-
-
-_MOST_FAULTS = 10
-
-
-def _refuse_faults(source: str, faults: Sequence[str]) -> None:
-    """Raise a DatasetError of all faults of rows, if there is one."""
-    if len(faults) < 2:
-        for fault in faults:
-            raise DatasetError(fault)
-        return
-    told = [fault.removeprefix(f"{source}: ").rstrip(".") for fault in faults[:_MOST_FAULTS]]
-    more = f"; and {len(faults) - len(told):,} more" if len(faults) > len(told) else ""
-    raise DatasetError(f"{source}: {len(faults):,} rows can't be used: {'; '.join(told)}{more}.")
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.settings_files import read_yaml
+from graphrag.config.table_files import LFS_HEAD
 from graphrag.eval.errors import DatasetError
 from graphrag.text.cli_hints import config_name
 from graphrag.text.encodings import MARKS, UnknownEncodingError, decode
@@ -29,6 +30,18 @@ _TEXT = ("", ".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org")
 ROWS_UNDER = ("questions", "data", "samples")
 """The keys under which a JSON object may hold its list of rows."""
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+_WORKBOOK = "save the sheet as CSV (UTF-8)"
+_NO_TEXT = {
+    LFS_HEAD: "it is a pointer of Git LFS; fetch the file with: git lfs pull",
+    b"PK\x03\x04": f"it is an Excel workbook or a ZIP archive; {_WORKBOOK}",
+    b"\xd0\xcf\x11\xe0": f"it is an Excel workbook; {_WORKBOOK}",
+    b"\x1f\x8b": "it is compressed; unpack it with: gunzip",
+    b"PAR1": "it is a Parquet file; end its name in .parquet",
+    b"<!doctype html": "it is a web page; download the file itself",
+    b"<html": "it is a web page; download the file itself",
+}
+"""What a file may begin with that no text with rows does, in small letters."""
 LIST_FIELDS = (
     *("evidence", "expected_sources", "expected_entities", "keywords", "aspects", "assertions"),
 )
@@ -76,8 +89,9 @@ def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = Non
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
         choices = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; use {choices}.")
-    content = _content(file)
+        hint = f"{_WORKBOOK}, or use" if kind in _WORKBOOKS else "use"
+        raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; {hint} {choices}.")
+    content = _content(file, is_text=kind != ".parquet")
     if kind == ".parquet":
         return RowsRead(_parquet_rows(file, content))
     setting = f"dataset.encoding of {config_name()}"
@@ -87,11 +101,7 @@ def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = Non
         return RowsRead(rows, warnings, headings)
     if kind == ".json":
         return RowsRead(_json_rows(file, text), warnings)
-    lines = text.split("\n")  # not splitlines: a JSON text may hold other line separators
-    return RowsRead(
-        [_json(line, f"{file}, line {n}") for n, line in enumerate(lines, 1) if line.strip()],
-        warnings,
-    )
+    return RowsRead(_json_lines(file, text), warnings)
 
 
 def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
@@ -105,7 +115,7 @@ def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
         raise DatasetError(f"{file} is not valid YAML: {error}.") from error
 
 
-def _content(file: Path) -> bytes:
+def _content(file: Path, is_text: bool = True) -> bytes:
     try:
         content = read_input(file)
     except FileNotFoundError as error:
@@ -115,6 +125,10 @@ def _content(file: Path) -> bytes:
         raise DatasetError(f"The dataset {file} can't be read: {error.strerror}.") from error
     if not content.strip():
         raise DatasetError(f"The dataset {file} is empty; add at least one question.")
+    start = content[:200].lstrip().lower()
+    for head, what in _NO_TEXT.items():
+        if start.startswith(head.lower()) and (is_text or head == LFS_HEAD):
+            raise DatasetError(f"The dataset {file} can't be read: {what}.")
     return content
 
 
@@ -140,6 +154,36 @@ def decode_text(
         f"{file} is not UTF-8; it was read as {guess.encoding} ({guess.sureness:.0%} sure), e.g. "
         f"{guess.word!r}; save it as UTF-8{named} if that looks wrong",
     )
+
+
+def _json_lines(file: Path, text: str) -> list[object]:
+    """Return the value of each line that is not blank; a DatasetError names all that hold none."""
+    rows: list[object] = []
+    faults: list[str] = []
+    # Not splitlines: a JSON text may hold other line separators.
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            rows += [_json(line, f"{file}, line {number}")] if line.strip() else []
+        except DatasetError as error:
+            faults.append(str(error))
+    refuse_faults(file, faults, "lines")
+    return rows
+
+
+_MOST_FAULTS = 10
+
+
+def refuse_faults(source: object, faults: Sequence[str], what: str = "rows") -> None:
+    """Raise a DatasetError of all faults of a source's rows, if there is one."""
+    if len(faults) < 2:
+        for fault in faults:
+            raise DatasetError(fault)
+        return
+    told = [
+        fault.removeprefix(f"{source}").lstrip(":, ").rstrip(".") for fault in faults[:_MOST_FAULTS]
+    ]
+    more = f"; and {len(faults) - len(told):,} more" if len(faults) > len(told) else ""
+    raise DatasetError(f"{source}: {len(faults):,} {what} can't be used: {'; '.join(told)}{more}.")
 
 
 def _json_rows(file: Path, text: str) -> list[object]:
@@ -169,6 +213,14 @@ def _table_rows(
         delimiter = "\t" if file.suffix.lower() == ".tsv" else _delimiter(file, text, columns)
     lines = _lines(file, text, delimiter)
     header = [name.strip() for name in next(iter(lines), (0, list[str]()))[1]]
+    if header and not header[0] and all(cells[0].strip().isdigit() for _, cells in lines[1:]):
+        # The numbers of rows, as a data frame writes them.
+        header, lines = header[1:], [(line, cells[1:]) for line, cells in lines]
+    if len(header) == 1 and len(lines) > 1 and field_of(header[0]) is None:
+        raise DatasetError(
+            f"{file} has one column, {header[0][:80]!r}; part columns by a comma, a semicolon or "
+            "a tab."
+        )
     named = [name for name in header if name]
     if twice := [name for name, n in Counter(named).items() if n > 1]:
         raise DatasetError(f"{file}: two columns are called {twice[0]!r}; rename one.")
