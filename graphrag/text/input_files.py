@@ -12,7 +12,7 @@ MOST_WRITTEN_BYTES = 10_000_000
 
 
 class InputFileError(OSError):
-    """A file is none that is read; ``strerror`` and the message are a clause and a next step."""
+    """A file can't be read; ``strerror`` and the message are a clause and a next step."""
 
     def __str__(self) -> str:
         return str(self.strerror)

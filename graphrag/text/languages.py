@@ -3,7 +3,9 @@
 English is known by its function words; any other language is found by py3langid.
 """
 
+import errno
 import re
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from graphrag.text.input_files import InputFileError
 from graphrag.text.stems import ENGLISH, STOP_WORDS, function_words, scripts_of_language, stem
 from graphrag.text.tokenize import script_of
 
@@ -163,4 +166,10 @@ def _rank(text: str) -> tuple[str, ...]:
 def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE)
+    try:
+        return LanguageIdentifier.from_model_file(MODEL_FILE)
+    except OSError as error:  # it unpacks its model into a temporary file
+        folder = tempfile.tempdir or "the folder of temporary files"
+        msg = f"the languages of the texts can't be told: {folder} can't take 70 MB for a moment "
+        msg += f"({error.strerror}); make room there, or name another folder in TMPDIR"
+        raise InputFileError(error.errno or errno.ENOSPC, msg) from error

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from errno import ENOSPC
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,7 @@ from support.clock_evaluation import ROWS
 from graphrag.eval.cli.terminal import ERROR, USAGE, explained
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.console import open_console
+from graphrag.text.input_files import InputFileError
 
 
 def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys):
@@ -182,8 +184,10 @@ def test_help_loads_nothing_that_only_a_run_needs():
         (PermissionError(13, "Permission denied", "there"), USAGE, "Error: there can't be used ("),
         # Of a socket or a process, which no other file would mend.
         (PermissionError(13, "Permission denied"), ERROR, "Unexpected error: PermissionError: "),
+        (OSError(ENOSPC, "No space left on device"), ERROR, "Error: a disk is full ("),
+        (InputFileError(ENOSPC, "make room there"), ERROR, "Error: make room there\n"),
     ],
-    ids=["path", "no-path"],
+    ids=["path", "no-path", "full", "told"],
 )
 def test_another_path_is_asked_for_only_where_one_is_refused(error, code, said, capsys):
     def refuse() -> int:

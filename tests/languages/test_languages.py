@@ -1,5 +1,7 @@
 """The same world in many languages: searched, its names found, and an answer about it measured."""
 
+import tempfile
+
 import pytest
 from support.language_worlds import (
     ASKED,
@@ -20,6 +22,8 @@ from graphrag.eval.metrics.quote_matching import NamedText, SourceIndex
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph import build_in_memory
 from graphrag.query.index.texts import open_texts
+from graphrag.text import languages as detector
+from graphrag.text.input_files import InputFileError
 from graphrag.text.languages import Languages, find_languages, main_language
 from graphrag.text.tokenize import split_terms, word_key
 
@@ -200,3 +204,11 @@ async def test_texts_without_names_for_the_embedded_model_get_two_ways_out(tmp_p
     (tmp_path / "settings.yaml").write_text(offline_settings(), encoding="utf-8")
     with pytest.raises(IndexBuildError, match=r"completion_models.*ask bm25"):
         await build_index(tmp_path, lambda _: None)
+
+
+def test_a_model_of_languages_that_finds_no_room_says_where(monkeypatch, tmp_path):
+    load = vars(detector)["_identifier"]
+    load.cache_clear()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(InputFileError, match=r"none can't take 70 MB .*; make room there, or name"):
+        find_languages(["Der Turm wurde von einem Uhrmacher aus der Stadt am Fluss gebaut."])

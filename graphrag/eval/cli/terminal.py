@@ -23,6 +23,7 @@ from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.console import open_console, say
+from graphrag.text.input_files import InputFileError
 from graphrag.text.log_lines import LIBRARIES, lines_to
 from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import strip_controls
@@ -95,6 +96,7 @@ ERROR = 1
 USAGE = 2
 INCOMPLETE = 3
 FAILED = 100
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _OF_A_PATH = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS)
 
 
@@ -120,7 +122,10 @@ def _explain(error: Exception, verbose: bool) -> int:
     if isinstance(error, OSError) and error.filename and error.errno in _OF_A_PATH:
         is_usage = True
         text = f"{error.filename} can't be used ({error.strerror}); name another file or folder."
-    if is_usage or isinstance(error, EvalError):
+    is_told = is_usage or isinstance(error, (EvalError, InputFileError))
+    if not is_told and isinstance(error, OSError) and error.errno in _FULL:
+        is_told, text = True, f"a disk is full ({text}); make room on it, then run this again"
+    if is_told:
         say(f"Error: {text}", "red", stderr=True)
     elif not verbose:
         from graphrag.query.client.call_errors import describe_error
