@@ -3,6 +3,7 @@
 Each over HTTP, by every method, streamed and not, directly and through litellm.
 """
 
+import json
 import logging
 
 import pytest
@@ -11,11 +12,12 @@ from support.openai_server import Fault, offline_reply
 from support.services import REFUSING, THINKING, THOUGHT, Service
 
 from graphrag.eval.metrics.judge import LLMJudge
+from graphrag.query.client.call_errors import CutOffReplyError
 from graphrag.query.client.models import open_completion
 from graphrag.query.client.usage import CallLog, OutputBound, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
 
-STREAMED = ("no stream", "Mistral: 422 for stream_options")
+STREAMED = ("no stream", "no stream, in other words", "Mistral: 422 for stream_options")
 
 
 async def ask(index: GraphIndex, method: str, live: bool) -> tuple[str, str, CallLog]:
@@ -93,7 +95,8 @@ async def test_a_judge_gives_its_verdict_without_what_is_refused(service, kind, 
             assert (verdict.score, verdict.failure) == (1, None)
     assert counted(log.usage())[:3] == seen(server.records)[:3]
     told = [r.getMessage() for r in caplog.records if "refuses parameters" in r.getMessage()]
-    assert len(told) == 1, "it is learned once, and said once"
+    n_learned = 0 if service.endswith("no system") else 1  # a judge has no instructions apart
+    assert len(told) == n_learned, "it is learned once, and said once"
 
 
 @pytest.mark.parametrize(
@@ -141,3 +144,38 @@ async def test_an_answer_streams_as_it_comes_where_thoughts_come_apart(service, 
         stream = await model.completion_async(messages="Who?", stream=True)
         pieces = [text async for piece in stream if (text := piece.choices[0].delta.content)]
     assert len(pieces) == 1, "thoughts may have been opened"
+
+
+async def test_what_a_model_replied_tells_whether_its_template_begins_its_thoughts(server):
+    """Then answers stream as they come, or what is cut off before the end of thoughts is none."""
+    answer = "Jonas Feld built the lighthouse on the island. " * 20
+
+    async def stream(log: CallLog) -> int:
+        with measure_calls(log):
+            asked = await model.completion_async(messages="Who?", stream=True)
+            return len([piece async for piece in asked if piece.choices[0].delta.content])
+
+    server.behave(reply=lambda _: answer)
+    model = open_completion(model_config(server))
+    assert await stream(CallLog(live=True)) == 1, "thoughts may have been begun"
+    assert await stream(CallLog(live=True)) > 5
+    server.behave(faults=lambda *_: Fault(content=THOUGHT, reason_told="length"))
+    assert (await model.completion_async(messages="Who?")).content == THOUGHT
+    server.behave(faults=lambda *_: Fault(content=f"{THOUGHT}</think>Jonas Feld."))
+    assert (await model.completion_async(messages="Who?")).content == "Jonas Feld."
+    server.behave(faults=lambda *_: Fault(content=THOUGHT, reason_told="length"))
+    for live in (False, True):
+        with pytest.raises(CutOffReplyError):
+            await (stream(CallLog(live=True)) if live else model.completion_async(messages="Who?"))
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_a_service_that_streams_none_is_read_whole(kind, server):
+    whole = {"choices": [{"message": {"content": "Jonas Feld."}, "finish_reason": "stop"}]}
+    body = json.dumps({**whole, "object": "chat.completion", "id": "1", "created": 1, "model": "m"})
+    server.behave(faults=lambda *_: Fault(raw=body))
+    with measure_calls(CallLog(live=True)):
+        model = open_completion(model_config(server, kind))
+        asked = await model.completion_async(messages="Who?", stream=True)
+        said = "".join([piece.choices[0].delta.content or "" async for piece in asked])
+    assert said == ("Jonas Feld." if kind == "direct" else ""), "litellm gives nothing of it"

@@ -65,8 +65,8 @@ class Fault:
     ``max_tokens`` (1,000 without one) after those of ``content``, ended by ``length``, as a small
     model does. ``thoughts`` come apart from the content, as ``reasoning_content``. ``usage``
     stands in place of the figures of the same names; None leaves one out. ``param`` is named by an
-    error. ``raw`` is sent as it is in place of every body, and costs nothing; ``location``
-    stands in its headers.
+    error. ``reason_told`` stands in place of why the reply ends. ``raw`` is sent as it is in place
+    of every body, and costs nothing; ``location`` stands in its headers.
     """
 
     status: int | None = None
@@ -88,11 +88,12 @@ class Fault:
     param: str | None = None
     raw: str | bytes | None = None
     location: str | None = None
+    reason_told: str | None = None
 
     @property
     def reason(self) -> str:
         """Why a reply with this fault ends."""
-        return "length" if self.ramble else "stop"
+        return self.reason_told or ("length" if self.ramble else "stop")
 
 
 FaultPlan = Callable[[int, Json], Fault | None]

@@ -37,7 +37,7 @@ class Service:
     def reply(self) -> Reply:
         """Return what replies to chat requests."""
         answer = offline_reply()
-        return lambda request: self.dress(answer(read_form(request)))
+        return lambda request: self.dress(answer(with_system(read_form(request))))
 
 
 def read_form(request: Json) -> Json:
@@ -51,6 +51,21 @@ def read_form(request: Json) -> Json:
     messages = [*before, {**last, "content": text.rpartition("\n\n")[0]}]
     wanted = {"type": "json_schema", "json_schema": asked}
     return {**request, "messages": messages, "response_format": wanted}
+
+
+def with_system(request: Json) -> Json:
+    """Return a request with its instructions apart from the question, where they stand in one."""
+    first, *others = request["messages"]
+    system, parted, question = str(first["content"]).rpartition("\n\n")
+    if others or not parted or not system.lstrip().startswith(_INSTRUCTIONS):
+        return request
+    parts = (("system", system), ("user", question))
+    return {**request, "messages": [{"role": role, "content": text} for role, text in parts]}
+
+
+def has_system(request: Json) -> bool:
+    """Say whether a request has instructions beside the user's messages."""
+    return any(message["role"] == "system" for message in request["messages"])
 
 
 def form_of(request: Json) -> str | None:
@@ -94,6 +109,9 @@ _MAX_TOKENS = (
     "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
     "'max_completion_tokens' instead."
 )
+
+_INSTRUCTIONS = ("---Role---", "You look for", "You answer", "You search")
+_NO_SYSTEM = "Unsupported value: 'messages[0].role' does not support 'system' with this model."
 
 REFUSING: Mapping[str, Service] = {
     "DeepSeek: json_schema": Service(
@@ -154,6 +172,26 @@ REFUSING: Mapping[str, Service] = {
             )
             if "stream_options" in r
             else None
+        )
+    ),
+    "Express: a page": Service(
+        lambda r: (
+            Fault(404, raw="<html><pre>Error: unknown parameter response_format</pre></html>")
+            if "response_format" in r
+            else None
+        )
+    ),
+    "Gemma: no system": Service(
+        lambda r: Fault(400, message="System role not supported") if has_system(r) else None
+    ),
+    "o1-mini: no system": Service(
+        lambda r: (
+            Fault(400, message=_NO_SYSTEM, param="messages[0].role") if has_system(r) else None
+        )
+    ),
+    "no stream, in other words": Service(
+        lambda r: (
+            raw_error({"detail": "streaming is not allowed"}, 405) if r.get("stream") else None
         )
     ),
     "no stream": Service(

@@ -106,7 +106,7 @@ def make_sections(
         "gold": [Line(line, is_command=True) for line in describe_gold(results)],
         "metrics": [run_tables.metrics_table(results.metrics, analysis)],
         "spent": [spent],
-        "taken": _lines(_describe_spent(spent)),
+        "taken": _lines(_describe_spent(spent, results)),
         "documents": [run_tables.documents_table(analysis)] if results.metrics else [],
         "kinds": [kinds_table(results)],
         "pairs": [run_tables.pairs_table(analysis)],
@@ -150,13 +150,16 @@ def _lines(texts: Iterable[str]) -> list[Part]:
     return [*map(Line, texts)]
 
 
-def _describe_spent(spent: Table) -> Iterator[str]:
+def _describe_spent(spent: Table, results: "EvaluationResults") -> Iterator[str]:
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
         paid = f"${usd[0]}" if usd else "no dollars"
         if usd and spent.rows[-1][-1] is None:
             paid = "an unknown number of dollars"
-        yield f"The run took {calls} calls, {tokens} tokens and {paid}."
+        usages = (usage for r in results.results for usage in (r.usage, r.judge_usage))
+        n_here = sum(usage.tokens_counted_here for usage in usages if usage is not None)
+        here = f" The services didn't tell the tokens of {n_here:,}: they are counted here."
+        yield f"The run took {calls} calls, {tokens} tokens and {paid}.{here if n_here else ''}"
 
 
 def _list_scores(figures: "Figures") -> Iterator[Part]:
@@ -384,9 +387,12 @@ def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
 def describe_left_out(results: "EvaluationResults") -> Iterator[str]:
     """Yield a line on the parameters that models refused, of the judge and of each method."""
     refused = refused_parameters(results.results)
+    alike: dict[tuple[str, ...], list[str]] = {}
     for who, told in {"judge": "the judge", **{m: m for m in results.metadata["methods"]}}.items():
         if who in refused:
-            yield f"{describe_refused(f'The model of {told}', refused[who])}."
+            alike.setdefault(tuple(refused[who]), []).append(told)
+    for names, tellers in alike.items():
+        yield f"{describe_refused(f'The model of {join_names(tellers)}', names)}."
 
 
 def describe_abstentions(results: "EvaluationResults") -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What becomes of one model call: an answer, or an error, what it says and whether it may pass."""
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,11 +23,17 @@ LONGEST_WAIT_S = 300.0
 _OVERLOADED_STATUS = {502, 503, 504, 529}
 _NOT_THERE = {"ClientConnectorError", "ConnectionRefusedError", "ConnectError", "gaierror"}
 _TO_CHECK = {401: "api_key", 403: "api_key", 404: "model and api_base"}
+_TOO_LARGE = 413
+_NO_CREDIT = re.compile(
+    r"insufficient[_ ](?:quota|balance|credit)|exceeded_current_quota|credit balance is too low",
+    re.IGNORECASE,
+)
+"""What services say of an account that has nothing left to pay with."""
 
 _LONGEST_READ = 20_000
 
 _RETRIED_STATUS = {408, 409, 425, 429}
-_REFUSED_STATUS = {401, 403, 404}
+_REFUSED_STATUS = {401, 402, 403, 404}
 _TRANSPORT_ERRORS = {
     "APIConnectionError",
     "APITimeoutError",
@@ -69,13 +76,21 @@ class CutOffReplyError(RuntimeError):
         elif bound is not None and reached:
             super().__init__(f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}")
         else:
-            most = "" if bound is None else f" of {bound.tokens} that it may have"
-            message = f"the reply was cut off after {n_tokens} tokens{most}: {_CONTEXT_IS_FULL}"
-            super().__init__(message)
+            why = f": {_CONTEXT_IS_FULL}, or the service has a bound of its own"
+            if bound is not None:
+                why = f" of {bound.tokens} that it may have{why}"
+            super().__init__(f"the reply was cut off after {n_tokens} tokens{why}")
 
 
 class NoReplyError(RuntimeError):
     """A request was not answered in its time; the message is one sentence."""
+
+
+class FilteredReplyError(RuntimeError):
+    """The service's own filter stopped a reply, paid for and counted; the message is a sentence."""
+
+    def __init__(self) -> None:
+        super().__init__("the service's content filter stopped the reply")
 
 
 class GarbledReplyError(RuntimeError):
@@ -100,6 +115,7 @@ _CONTEXT_IS_FULL = "the model's context is too small"
 _NO_ROOM = "ContextWindowExceededError"
 _SENTENCES = (
     CutOffReplyError,
+    FilteredReplyError,
     NoReplyError,
     GarbledReplyError,
     NotAskedError,
@@ -119,8 +135,9 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, _SENTENCES):
         return f"{text}{advice or ''}"
     if _NO_ROOM in _kinds(error):
-        detail = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
-        return f"{_CONTEXT_IS_FULL} for the request ({detail[:200]})"
+        return f"{_CONTEXT_IS_FULL} for the request ({_detail(text)})"
+    if _status(error) == _TOO_LARGE:
+        return f"the service takes no request as large ({_detail(text)})"
     if advice is not None and not advice.goes_on:
         return str(advice)
     name = type(error).__name__
@@ -130,13 +147,25 @@ def describe_error(error: BaseException) -> str:
     return f"{line}{advice or ''}"
 
 
+def _detail(text: str) -> str:
+    return text.rpartition("Exception - ")[2].rpartition("Error: ")[2][:200]
+
+
+def _status(error: BaseException) -> object:
+    return getattr(error, "status_code", None)
+
+
 def is_refusal(error: BaseException) -> bool:
     """Say whether every further request to this model would fail for the same reason."""
     if _is_wrong_provider(error):
         return True
-    status = getattr(error, "status_code", None)
+    return _status(error) in _REFUSED_STATUS or _has_no_credit(error)
+
+
+def _has_no_credit(error: BaseException) -> bool:
     # litellm's message leaves the provider's error code out; the error it was made from has it.
-    return status in _REFUSED_STATUS or "insufficient_quota" in f"{error} {error.__context__}"
+    said = f"{error} {error.__context__}"
+    return _status(error) == 402 or _NO_CREDIT.search(said) is not None
 
 
 def _kinds(error: BaseException) -> set[str]:
@@ -146,16 +175,20 @@ def _kinds(error: BaseException) -> set[str]:
 def read_failure(error: BaseException) -> FailedCall:
     """Return what an error says of the call that failed with it."""
     is_full = isinstance(error, CutOffReplyError) and error.context_is_full
-    is_full = is_full or _NO_ROOM in _kinds(error)
+    is_full = is_full or _NO_ROOM in _kinds(error) or _status(error) == _TOO_LARGE
     kind = type(error).__name__ if is_bad_request(error) else ""
     return FailedCall(describe_error(error), is_full, is_refusal(error), kind)
 
 
 def is_bad_request(error: BaseException) -> bool:
-    """Say whether a service refuses a request as it is; not one whose content it filters."""
-    status = getattr(error, "status_code", None)
+    """Say whether a service refuses a request as it is; not for its content, or how long it is."""
+    status = _status(error)
     is_refused = isinstance(status, int) and 400 <= status < 500 and not is_transient(error)
-    return is_refused and not _kinds(error) & {_NO_ROOM, "ContentPolicyViolationError"}
+    return (
+        is_refused
+        and status != _TOO_LARGE
+        and not _kinds(error) & {_NO_ROOM, "ContentPolicyViolationError"}
+    )
 
 
 def name_remedy(failed: FailedCall, budget: str) -> str:
@@ -335,9 +368,11 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     The errors of the clients name neither, and who describes an error knows only the error.
     """
     where = f"under {kind}_models in settings.yaml"
-    status = cast("int", getattr(error, "status_code", None))
-    to_check = _TO_CHECK.get(status)
-    if isinstance(error, GarbledReplyError) and error.is_page:
+    status = _status(error)
+    to_check = _TO_CHECK.get(cast("int", status))
+    if _has_no_credit(error):
+        to_check = "what its account has left to pay with, and api_key"
+    elif isinstance(error, GarbledReplyError) and error.is_page:
         to_check = "api_base"
     elif to_check is None and is_bad_request(error):
         to_check = "call_args"
@@ -350,7 +385,7 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"
         add_advice(error, describe_loss(error, name_service(config), remedy))
-    elif to_check is not None or status in _OVERLOADED_STATUS:
+    elif to_check is not None or (isinstance(status, int) and status >= 500):
         remedy = "" if to_check is None else f": check {to_check} {where}"
         add_advice(error, f"; {name_service(config)} was asked{remedy}", goes_on=True)
 

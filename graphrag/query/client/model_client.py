@@ -167,7 +167,7 @@ class ModelCaller:
 
     def _concede(self, error: Exception, call: _Call) -> bool:
         """Leave out of a call what its model refuses; say whether it is asked again."""
-        refused = self._find_lane(call.scope)[1].refused
+        refused = self.lane(call.scope).refused
         left_out = refused.concede(error, call.request, self._settings, call.left_out)
         if left_out is None:
             return False
@@ -200,6 +200,10 @@ class ModelCaller:
         most_s = min(self._retry.max_delay_s, self._retry.base_delay_s * 2.0**n_failed)
         await asyncio.sleep(random.uniform(0.0, most_s))
         return n_failed + 1
+
+    def lane(self, scope: CallLog) -> Lane:
+        """Return the lane in which a scope's calls are sent."""
+        return self._find_lane(scope)[1]
 
     def _find_lane(self, scope: CallLog) -> tuple[CallLimit, Lane]:
         limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit

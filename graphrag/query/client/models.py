@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from graphrag.query.client.call_errors import (
     Answer,
     CutOffReplyError,
+    FilteredReplyError,
     GarbledReplyError,
     RetryPolicy,
     read_retry_policy,
@@ -33,10 +34,11 @@ from graphrag.query.client.structured_output import (
     read_refusal,
     read_reply,
 )
-from graphrag.query.client.thoughts import SpokenText, without_thoughts
+from graphrag.query.client.thoughts import SpokenText, begins_in_thoughts, without_thoughts
 from graphrag.query.client.tokens import ModelTokenizer
 from graphrag.query.client.usage import (
     CUT_OFF,
+    FILTERED,
     CallAttempt,
     CallLog,
     Message,
@@ -169,9 +171,11 @@ class CountedCompletion:
             _describe_request(request), send, lambda: self._count_prompt(request)
         )
         answered, whole = call.attempts[-1], cast("str", call.reply)
-        text = without_thoughts(whole, material)
+        self._check_filter(answered)
         # Some services give no reason, and others one of their own, for a reply that is whole.
         reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
+        is_open = not thought and self._is_open(whole, reason, learns=form is None)
+        text = without_thoughts(whole, material, is_open=is_open)
         usage = TokenUsage(answered.prompt_tokens, answered.output_tokens)
         reply = Completion.of(text, reason, text if answered.abstained else None, usage)
         if not text.strip() and (thought + whole).strip():
@@ -196,6 +200,23 @@ class CountedCompletion:
             self._caller.note_failure(error, current_scope() or CallLog())
         return error
 
+    def _is_open(self, text: str, reason: str | None, learns: bool) -> bool:
+        """Say whether a reply was cut off in thoughts that the model's template began.
+
+        ``learns``: whether the reply tells of the template.
+        """
+        lane = self._caller.lane(current_scope() or CallLog())
+        told = begins_in_thoughts(text, reason != CUT_OFF) if learns else None
+        lane.begins_in_thoughts = lane.begins_in_thoughts if told is None else told
+        return reason == CUT_OFF and lane.begins_in_thoughts is True
+
+    def _check_filter(self, answered: CallAttempt) -> None:
+        """Raise FilteredReplyError if the service's filter stopped a reply: its call has failed."""
+        if answered.finish_reason == FILTERED:
+            error = FilteredReplyError()
+            self._caller.note_failure(error, current_scope() or CallLog())
+            raise error
+
     async def _pass_on(
         self, request: Request, bound: OutputBound | None, tell: Callable[[Completion], None]
     ) -> None:
@@ -205,7 +226,9 @@ class CountedCompletion:
         usage: TokenUsage | None = None
         reason: str | None = None
         abstained = False
-        spoken = SpokenText(_join_material(_messages(request)), self._may_open_thoughts)
+        is_known = self._caller.lane(current_scope() or CallLog()).begins_in_thoughts is False
+        may_be_open = self._may_open_thoughts and not is_known
+        spoken = SpokenText(_join_material(_messages(request)), may_be_open)
         redactor = StreamRedactor()
 
         def received() -> Answer | None:
@@ -240,7 +263,9 @@ class CountedCompletion:
                 n_characters += len(text)
                 check_size(n_characters)
                 pass_on(spoken.feed(text))
-            pass_on(spoken.end())
+            has_form = request.get("response_format") is not None
+            is_open = not thoughts and self._is_open("".join(texts), reason, learns=not has_form)
+            pass_on(spoken.end(is_open))
             tell(Completion.of(redactor.end(), reason))
             return count()
 
@@ -250,6 +275,7 @@ class CountedCompletion:
             lambda: self._count_prompt(request),
             received,
         )
+        self._check_filter(call.attempts[-1])
         whole = "".join([*thoughts, *texts])
         if not spoken.told.strip() and whole.strip():
             form = request.get("response_format")

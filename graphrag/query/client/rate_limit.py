@@ -226,8 +226,8 @@ class Outage:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the service is down and has been there before."""
-        return self.is_down and self.has_answered
+        """Whether the service is down and has been there before; outside of a run nobody waits."""
+        return self.is_down and self.has_answered and self.patience_s < inf
 
     @property
     def ends_at(self) -> float:
@@ -290,6 +290,8 @@ class Lane:
     latest: str = ""
     waiting: deque[Place] = field(default_factory=deque[Place])
     refused: RefusedParameters = field(init=False)
+    begins_in_thoughts: bool | None = None
+    """Whether the model's template begins its thoughts, as its replies tell; None: none did yet."""
     _output: float = 0.0
 
     def __post_init__(self) -> None:

@@ -11,14 +11,15 @@ from pydantic import BaseModel
 
 _log = logging.getLogger(__name__)
 JSON_SCHEMA, JSON_OBJECT = "json_schema", "json_object"
-_FORM, _STREAM = "response_format", "stream"
+SYSTEM_ROLE = "system_role"
+_FORM, _STREAM, _USER = "response_format", "stream", "user"
 _FORMS = (JSON_SCHEMA, JSON_OBJECT)
 _RENAMED = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
 _NEEDED = {
-    *("messages", "model", "input", "dimensions", "tools", "prompt", "user"),
+    *("messages", "model", "input", "dimensions", "tools", "prompt"),
     *("timeout", "max_retries", "organization", "headers", "extra_headers", "extra_query"),
     *("extra_body", "api_key", "api_base", "base_url", "api_version", "metrics", "mock_response"),
 }
@@ -27,11 +28,22 @@ _OF_FORM = re.compile(
     r"response[ _]?format|json[ _-]?(?:schema|object|mode)|structured[ _]outputs?|guided|grammar",
     re.IGNORECASE,
 )
-_SAYS_NO = re.compile(
-    r"not support|unsupported|n't support|unknown|unrecognized|unexpected|not (?:allowed|permitted)"
-    r"|invalid|unavailable|no endpoints",
+_OF_SYSTEM = re.compile(
+    r"\bsystem\W+role|\brole\b[^.]{0,60}\bsystem\b|\bsystem (?:message|prompt|instruction)"
+    r"|developer instruction|roles must alternate",
     re.IGNORECASE,
 )
+"""What services say whose models take no instructions of their own beside the user's."""
+_SAYS_NO = re.compile(
+    r"not support|unsupported|n't support|unknown|unrecognized|unexpected|not (?:allowed|permitted)"
+    r"|invalid|unavailable|no endpoints|must alternate",
+    re.IGNORECASE,
+)
+_NAMES = {
+    _STREAM: r"stream(?:ing)?",
+    _USER: r"['\"`]user['\"`]|(?:parameter|argument|field|property|supplied)s?\W+user",
+}
+"""How errors name what is also a word of other sentences, or is called otherwise."""
 _NAMING = (404, 405, 415, 500, 501)
 """Statuses that say a parameter is refused only where the message names it."""
 _OTHER_CAUSES = ("ContextWindowExceededError", "ContentPolicyViolationError")
@@ -79,7 +91,8 @@ class RefusedParameters:
         known = self.left_out - left_out
         if known:  # learned by another request in the meantime
             return left_out | known
-        text = f"{getattr(error, 'param', None) or ''} {error}"[:_READ]
+        param, page = getattr(error, "param", None), getattr(error, "page", "")
+        text = f"{repr(param) if param else ''} {error} {page}"[:_READ]
         names = _find_named(text, adapt(request, left_out), adapt(settings, left_out))
         if names and (is_bad or _SAYS_NO.search(text)):
             return left_out | names
@@ -131,11 +144,13 @@ def _find_named(
         named -= {_FORM}
         if named:
             return frozenset(named - {_STREAM} or {_STREAM, "stream_options"})
-    return frozenset()
+    has_system = any(_role(message) == "system" for message in _messages(sent))
+    return frozenset({SYSTEM_ROLE} if has_system and _OF_SYSTEM.search(text) else ())
 
 
 def _is_named(name: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    pattern = _NAMES.get(name, re.escape(name))
+    return re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text) is not None
 
 
 def describe_refused(service: str, left_out: Iterable[str]) -> str:
@@ -149,7 +164,9 @@ def describe_refused(service: str, left_out: Iterable[str]) -> str:
         parts.append("the form of a reply is asked for in words (response_format is refused)")
     elif JSON_SCHEMA in names:
         parts.append("the form of a reply is asked for as json_object (json_schema is refused)")
-    for name in sorted(names - {*_FORMS}):
+    if SYSTEM_ROLE in names:
+        parts.append("instructions stand in the first message of the user (role system is refused)")
+    for name in sorted(names - {*_FORMS, SYSTEM_ROLE}):
         other = _RENAMED.get(name)
         if other is not None and other not in names:
             parts.append(f"{other} stands in for {name}")
@@ -178,12 +195,14 @@ def adapt(request: Mapping[str, object], left_out: frozenset[str]) -> dict[str, 
         other = _RENAMED.get(name)
         if value is not None and other is not None and other not in left_out:
             sent.setdefault(other, value)
+    if SYSTEM_ROLE in left_out and "messages" in sent:
+        sent["messages"] = _without_system(_messages(sent))
     if JSON_SCHEMA in left_out and _sent_form(request) == JSON_SCHEMA:
         schema = _schema(sent.pop(_FORM))
         if JSON_OBJECT not in left_out:
             sent[_FORM] = {"type": JSON_OBJECT}
         if "messages" in sent:
-            sent["messages"] = _with_form(cast("list[object]", sent["messages"]), schema)
+            sent["messages"] = _with_form(_messages(sent), schema)
     elif JSON_OBJECT in left_out and _sent_form(request) == JSON_OBJECT:
         del sent[_FORM]
     return sent
@@ -206,10 +225,36 @@ def _schema(form: object) -> object:
     return cast("Mapping[str, object]", inner)["schema"] if isinstance(inner, Mapping) else given
 
 
+def _messages(request: Mapping[str, object]) -> list[object]:
+    messages = request.get("messages")
+    return cast("list[object]", messages) if isinstance(messages, list) else []
+
+
+def _as_mapping(message: object) -> dict[str, object]:
+    plain = message.model_dump(exclude_none=True) if isinstance(message, BaseModel) else message
+    return dict(cast("Mapping[str, object]", plain))
+
+
+def _role(message: object) -> object:
+    return _as_mapping(message).get("role")
+
+
+def _without_system(messages: list[object]) -> list[object]:
+    """Return messages with the system's texts before the first one of the user."""
+    texts = [str(_as_mapping(m).get("content")) for m in messages if _role(m) == "system"]
+    others = [message for message in messages if _role(message) != "system"]
+    if not texts:
+        return messages
+    first = _as_mapping(others[0]) if others else {}
+    content = first.get("content")
+    if first.get("role") != "user" or not isinstance(content, str):
+        return [{"role": "user", "content": "\n\n".join(texts)}, *others]
+    return [{**first, "content": "\n\n".join([*texts, content])}, *others[1:]]
+
+
 def _with_form(messages: list[object], schema: object) -> list[object]:
     *before, last = messages
-    message = last.model_dump(exclude_none=True) if isinstance(last, BaseModel) else last
-    told = dict(cast("Mapping[str, object]", message))
+    told = _as_mapping(last)
     text = f"{IN_WORDS}{json.dumps(schema, ensure_ascii=False)}"
     content = told.get("content")
     if isinstance(content, list):

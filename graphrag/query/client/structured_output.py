@@ -100,16 +100,20 @@ class Embeddings:
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-_BRACE = re.compile(r"[{}]")
+_ASCII = {0xFF5B: "{", 0xFF5D: "}", 0xFF3B: "[", 0xFF3D: "]", 0xFF1A: ":", 0xFF0C: ","}
+"""Full-width signs that models write, among Chinese or Japanese words, for those of JSON."""
+_BRACE = re.compile(r"[{}\uff5b\uff5d]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
-_LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?::\*\*|\*\*:)", re.MULTILINE)
+_LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?:[:\uff1a]\*\*|\*\*[:\uff1a])", re.MULTILINE)
 _LIST = re.compile(r"\s*(?:```[\w-]*\s*)?\[\s*\{\}(?:\s*,\s*\{\})*\s*,?\s*\]\s*(?:```\s*)?")
 _PART = re.compile(
     r"""(?P<text>"(?:(?:„|(?<=[\s(])"(?=\w))(?:[^"„\\]|\\.)*"(?!\s*(?:[:}\]]|,(?!\s*[^\W\d])))"""
     r"""|[^"\\]|\\.)*\""""
-    r"""|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*')"""
-    r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<extra>,(?=\s*[}\]]))|[\s:,]+|(?P<word>[\w.+-]+)",
+    r"""|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*'"""
+    r"|\u201c(?:[^\u201c\u201d\\]|\\.)*\u201d|\uff02(?:[^\uff02\\]|\\.)*\uff02)"
+    r"|(?P<open>[{\[\uff5b\uff3b])|(?P<close>[}\]\uff5d\uff3d])"
+    r"|(?P<extra>[,\uff0c](?=\s*[}\]\uff5d\uff3d]))|[\s:,\uff1a\uff0c]+|(?P<word>[\w.+-]+)",
     re.DOTALL,
 )
 """A piece of JSON, or of what models write for it; neither an apostrophe within a word nor a
@@ -252,7 +256,7 @@ def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
         except ValidationError as error:
             problem = error
     if not fitting:
-        raise UnreadableReplyError(content, _explain(objects, problem)) from problem
+        raise UnreadableReplyError(content, _explain(text, objects, problem)) from problem
     if len(fitting) > 1:
         msg = f"{len(fitting)} JSON objects in it have the form, so that neither counts"
         raise UnreadableReplyError(content, msg)
@@ -267,9 +271,9 @@ def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
     return reply
 
 
-def _explain(objects: list[_Object], problem: ValidationError | None) -> str:
+def _explain(text: str, objects: list[_Object], problem: ValidationError | None) -> str:
     if problem is None:
-        return "it is not JSON"
+        return "it is not JSON" if text.strip() else "it is empty"
     if len(objects) > 1:
         return f"none of the {len(objects)} JSON objects in it has the form"
     return explain_first(problem)
@@ -308,7 +312,7 @@ def _find_objects(text: str) -> tuple[list[_Object], bool]:
     at = depth = 0
     while depth >= 0 and (brace := _BRACE.search(text, at)) is not None:
         at = brace.end()
-        if brace.group() == "}":
+        if brace.group() in "}\uff5d":
             depth -= 1
             continue
         decoded = _decode(text, brace.start()) if depth == 0 else None
@@ -337,6 +341,8 @@ def _mend(text: str, start: int) -> _Object | None:
         if part.lastgroup == "text":
             inner = _MARK.sub(lambda mark: _MARKS.get(mark[0], mark[0]), written[1:-1])
             written = '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
+        else:
+            written = written.translate(_ASCII)
         parts.append("" if part.lastgroup == "extra" else _WORDS.get(written, written))
         depth += (part.lastgroup == "open") - (part.lastgroup == "close")
         if depth == 0:

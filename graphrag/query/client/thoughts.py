@@ -18,7 +18,7 @@ _TAG = re.compile(
 )
 _HALF_TAG = re.compile(r"(?:<|\[|◁)[^>\]▷]{0,60}\Z")
 _QUOTES = "`'\"“”\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}«»「」"
-_JSON = re.compile(r"\s*(?:```[\w-]*\s*)?(?:\{|\[\s*[{\"\]])")
+_JSON = re.compile(r"\s*(?:```[\w-]*\s*)?(?:[{\uff5b]|\[\s*[{\"\]])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,32 @@ def without_opened(text: str) -> str:
     return text
 
 
-def without_thoughts(text: str, material: str = "", goes_on: bool = False) -> str:
+def begins_in_thoughts(text: str, is_whole: bool) -> bool | None:
+    """Say whether the model's template began a reply's thoughts; None if it can't be told.
+
+    ``text`` is the reply to a request without a form, which may have kept the model from thinking;
+    ``is_whole``: it was not cut off.
+    """
+    if lone_ends(without_opened(text)):
+        return True
+    return False if is_whole and text.strip() else None
+
+
+def without_thoughts(
+    text: str, material: str = "", goes_on: bool = False, is_open: bool = False
+) -> str:
     """Return a reply without its thoughts: "" if it holds nothing else.
 
     Thoughts are what stands between an opening and a closing tag, after an opening tag at the
     beginning of a line that nothing closes, and all before a closing tag that nothing opened. A
     quoted tag is none, nor one within a line that stands in the ``material`` shown to the model. A
-    reply that begins as JSON holds none. ``goes_on``: the reply is still being written.
+    reply that begins as JSON holds none. ``goes_on``: the reply is still being written;
+    ``is_open``: the model's template began thoughts, so that without an end it holds nothing else.
     """
     if _JSON.match(text):
         return text
+    if is_open and not lone_ends(text):
+        return ""
     kept: list[str] = []
     begin, opened = 0, None
     for tag in _find_tags(text, material):
@@ -84,8 +100,8 @@ def without_thoughts(text: str, material: str = "", goes_on: bool = False) -> st
 class SpokenText:
     """Hands on a streamed reply without its thoughts.
 
-    Where a template may have opened the thoughts (``may_be_open``), nothing is handed on before a
-    closing tag or the end of the reply, except JSON.
+    Where a template may have begun the thoughts (``may_be_open``), nothing is handed on before a
+    closing tag or the end of the reply, except JSON: until then thoughts look as an answer does.
     """
 
     def __init__(self, material: str, may_be_open: bool) -> None:
@@ -101,9 +117,9 @@ class SpokenText:
             return ""
         return self._tell(without_thoughts(text, self._material, goes_on=True))
 
-    def end(self) -> str:
-        """Return what is left at the end of the reply."""
-        return self._tell(without_thoughts(self._received, self._material))
+    def end(self, is_open: bool = False) -> str:
+        """Return what is left at the end of the reply; see :func:`without_thoughts`."""
+        return self._tell(without_thoughts(self._received, self._material, is_open=is_open))
 
     def _tell(self, spoken: str) -> str:
         new = spoken[len(self.told) :] if spoken.startswith(self.told) else ""

@@ -23,8 +23,8 @@ CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
 Message = Mapping[str, object]
 """One of the messages of a completion's request."""
-CUT_OFF = "length"
-"""The finish reason of a reply that was cut off."""
+CUT_OFF, FILTERED = "length", "content_filter"
+"""The finish reasons of a reply that was cut off, and of one that the service's filter stopped."""
 
 
 class NotAskedError(RuntimeError):

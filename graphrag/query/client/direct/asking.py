@@ -14,6 +14,7 @@ from graphrag.query.client.direct import http
 from graphrag.query.client.direct.http import Json
 from graphrag.query.client.direct.settings import read_settings
 from graphrag.query.client.structured_output import Completion, Embeddings, TokenUsage
+from graphrag.query.client.usage import CUT_OFF, FILTERED
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -24,7 +25,11 @@ _MOST_BYTES_A_TEXT = 1_000_000
 """Of an embedding: four times the longest of any model, 8,192 numbers of up to 25 bytes."""
 _THOUGHT = ("thinking", "reasoning")
 """Types of the parts of a content that are no answer."""
-_CUT_OFF = {"max_tokens": "length", "MAX_TOKENS": "length"}
+_REASONS = {
+    **dict.fromkeys(("max_tokens", "MAX_TOKENS"), CUT_OFF),
+    **dict.fromkeys(("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "sensitive"), FILTERED),
+}
+"""What services say in place of OpenAI's reasons for the end of a reply."""
 
 
 class DirectModel:
@@ -53,7 +58,7 @@ class DirectModel:
             if choice is None:
                 yield Completion([], usage)
                 continue
-            delta = _mapping(choice.get("delta"))
+            delta = _mapping(choice.get("delta") or choice.get("message"))
             text, refusal = _text_of(delta.get("content")), _text_or_none(delta.get("refusal"))
             yield Completion.of(text, _finish_reason(choice), refusal, usage, _thoughts_of(delta))
 
@@ -133,7 +138,7 @@ def _first_choice(body: Json) -> Json | None:
 
 def _finish_reason(choice: Json) -> str | None:
     reason = _text_or_none(choice.get("finish_reason"))
-    return None if reason is None else _CUT_OFF.get(reason, reason)
+    return None if reason is None else _REASONS.get(reason, reason)
 
 
 def _text_of(content: object) -> str | None:

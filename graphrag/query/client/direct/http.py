@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import io
 import json
+import re
 import threading
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
@@ -33,12 +34,14 @@ _FULL_CONTEXT = (
     "exceeds the maximum number of tokens allowed",
 )
 _SHOWN = 1000
+_WEB_PAGE, _TAG = "a web page", re.compile(r"<[^<>]*>")
 
 
 class DirectError(RuntimeError):
     """A request was not answered; ``status_code`` is None without a reply.
 
-    ``param`` is the parameter that the service names as the cause, or "".
+    ``param`` is the parameter that the service names as the cause, or ""; ``page`` the text of a
+    web page that came in place of a message.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class DirectError(RuntimeError):
         status: int | None = None,
         headers: Mapping[str, str] | None = None,
         param: str = "",
+        page: str = "",
     ) -> None:
         super().__init__(message)
-        self.status_code, self.param = status, param
+        self.status_code, self.param, self.page = status, param, page
         self.response = SimpleNamespace(headers=headers or {})
 
 
@@ -91,7 +95,7 @@ def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> Direct
     kind = _kind_of(status, f"{text} {message}".lower(), code)
     if code and not code.isdigit() and code not in said:
         said = f"{said} ({code})"
-    return kind(said, status, headers, param)
+    return kind(said, status, headers, param, _TAG.sub(" ", text) if said == _WEB_PAGE else "")
 
 
 def _read_error(text: str) -> tuple[str, str, str]:
@@ -99,7 +103,7 @@ def _read_error(text: str) -> tuple[str, str, str]:
     try:
         body = json.loads(text)
     except ValueError:
-        return "a web page" if text.lstrip()[:1] == "<" else "", "", ""
+        return _WEB_PAGE if text.lstrip()[:1] == "<" else "", "", ""
     if isinstance(body, list) and body:  # as Gemini sends it
         body = cast("list[object]", body)[0]
     if not isinstance(body, dict):
@@ -217,21 +221,22 @@ async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST
 async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterator[Json]:
     """Send a request and give the events of its reply as they come.
 
-    Raises APIConnectionError also where the stream ends without saying so, GarbledReplyError if
-    it holds no event.
+    The whole reply of a service that streams none is one. Raises APIConnectionError also where the
+    stream ends without saying so, GarbledReplyError if it is no reply.
     """
     async with _ask(service, path, body) as response:
-        held, is_whole, is_empty = bytearray(), False, True
+        held, before, is_whole, is_empty = bytearray(), bytearray(), False, True
         async for piece in _pieces(response, _MOST_STREAMED_BYTES):
             *lines, rest = piece.split(b"\n")
             if lines:
                 lines[0], held = bytes(held) + lines[0], bytearray()
             held += rest
-            if len(held) > _MOST_BYTES:
-                raise _too_long(len(held), _MOST_BYTES)
+            if (n_held := len(held) + len(before)) > _MOST_BYTES:
+                raise _too_long(n_held, _MOST_BYTES)
             for line in lines:
                 name, _, data = line.strip().partition(b":")
                 if name != b"data":
+                    before += line + b"\n" if is_empty else b""
                     continue
                 if data.strip() == b"[DONE]":
                     return
@@ -241,8 +246,8 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
                 is_empty = False
                 yield event
         if is_empty:
-            raise GarbledReplyError("it is no stream of events")
-        if not is_whole:
+            yield _object_of(bytes(before + held), response.headers)
+        elif not is_whole:
             raise APIConnectionError
 
 
@@ -343,7 +348,7 @@ def _read_json(content: bytes, what: str = "it", may_pass: bool = True) -> objec
         return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         start = content.lstrip()[:1]
-        kind = "a web page" if start == b"<" else "not JSON" if start else "empty"
+        kind = _WEB_PAGE if start == b"<" else "not JSON" if start else "empty"
         raise GarbledReplyError(f"{what} is {kind}", None, may_pass, kind != "not JSON") from error
 
 
