@@ -6,9 +6,10 @@ Importing this module imports nothing that the release has not imported already.
 import functools
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
-from inspect import signature
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
@@ -28,13 +29,17 @@ __all__ = [
     "agentic_search",
     "agentic_search_streaming",
     "basic_search",
+    "basic_search_streaming",
     "bm25_search",
     "bm25_search_streaming",
     "drift_search",
+    "drift_search_streaming",
     "global_search",
+    "global_search_streaming",
     "hybrid_search",
     "hybrid_search_streaming",
     "local_search",
+    "local_search_streaming",
     "ppr_search",
     "ppr_search_streaming",
     "tog_search",
@@ -73,24 +78,19 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
 
     @functools.wraps(search)
     async def counted(*args: object, **kwargs: object) -> CountedSearchResult:
-        from graphrag.query.client.models import count_models
-        from graphrag.query.client.usage import CallLog, measure_calls
-
         try:
-            arguments = parameters.bind_partial(*args, **kwargs).arguments
-            config = GraphRagConfig.model_validate(arguments["config"])
+            arguments, config = _read_arguments(parameters, args, kwargs)
         except (TypeError, KeyError, ValidationError):
             await search(*args, **kwargs)  # it says what is wrong
             raise
         arguments.setdefault("response_type", _FORM)
-        log = CallLog(live=True)
-        log.prompts = []
         batches = _Batches()
         if finder is None:
             arguments["callbacks"] = [*(arguments.get("callbacks") or []), batches]
         started = time.perf_counter()
-        with measure_calls(log):
-            response, context = await search(**{**arguments, "config": count_models(config)})
+        with _own_log() as log:
+            log.prompts = []
+            response, context = await search(**{**arguments, "config": _count(config)})
         seconds = time.perf_counter() - started
         text = batches.texts if finder is None else finder(config, arguments, log)
         abstained = log.abstained or (finder is None and not batches.is_reduced)
@@ -98,6 +98,61 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
 
     counted.__module__ = __name__
     return counted
+
+
+def _counted_stream(search: Callable[..., Any]) -> _Stream:
+    """Return a released function that streams, whose models are asked as those of all searches.
+
+    So what a model thinks is not shown, and what its service refuses is left out.
+    """
+    parameters = signature(search)
+
+    @functools.wraps(search)
+    def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
+        try:
+            arguments, config = _read_arguments(parameters, args, kwargs)
+        except (TypeError, KeyError, ValidationError):
+            search(*args, **kwargs)  # it says what is wrong
+            raise
+        pieces = search(**{**arguments, "config": _count(config)})
+
+        async def pass_on(tell: OnText) -> None:
+            with _own_log():
+                async for piece in pieces:
+                    tell(piece)
+
+        return stream_from(pass_on)
+
+    streaming.__module__ = __name__
+    return streaming
+
+
+def _read_arguments(
+    parameters: Signature, args: tuple[object, ...], kwargs: _Args
+) -> tuple[_Args, GraphRagConfig]:
+    arguments = parameters.bind_partial(*args, **kwargs).arguments
+    return arguments, GraphRagConfig.model_validate(arguments["config"])
+
+
+def _count(config: GraphRagConfig) -> GraphRagConfig:
+    from graphrag.query.client.models import count_models
+
+    return count_models(config)
+
+
+@contextmanager
+def _own_log() -> "Generator[CallLog]":
+    """Count the calls of the block in a log of its own, and add them to one that is open."""
+    from graphrag.query.client.usage import CallLog, current_scope, measure_calls
+
+    outer, log = current_scope(), CallLog(live=True)
+    try:
+        with measure_calls(log):
+            yield log
+    finally:
+        if outer is not None:
+            outer.attempts += log.attempts
+            outer.failures += log.failures
 
 
 class _Batches(NoopQueryCallbacks):
@@ -182,6 +237,10 @@ local_search = _counted(released.local_search, _context_in_answer("local"))
 basic_search = _counted(released.basic_search, _context_in_answer("basic"))
 global_search = _counted(released.global_search)
 drift_search = _counted(released.drift_search, _follow_up_contexts)
+local_search_streaming = _counted_stream(released.local_search_streaming)
+basic_search_streaming = _counted_stream(released.basic_search_streaming)
+global_search_streaming = _counted_stream(released.global_search_streaming)
+drift_search_streaming = _counted_stream(released.drift_search_streaming)
 
 
 async def _answer(

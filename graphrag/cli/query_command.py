@@ -1,8 +1,10 @@
 """Adds our methods to the released ``graphrag query``."""
 
 import contextlib
+import gc
 import logging
 import sys
+import traceback
 from collections.abc import Callable, Generator, Mapping
 from copy import copy
 from enum import StrEnum
@@ -21,7 +23,7 @@ from graphrag.query.methods import OWN_METHODS
 from graphrag.text.console import open_console, replace_unknown_characters, say
 from graphrag.text.log_lines import lines_to
 from graphrag.text.phrases import counted
-from graphrag.text.redaction import redact, redact_error
+from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import ShownStream, strip_controls
 
 if TYPE_CHECKING:
@@ -69,8 +71,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
                 _run_own_query(method, flags)
             return
         # Not read from the settings: the release may have answered by what is refused here.
-        with watch_offline() as models, _redacted_errors(), _shown_stdout():
-            released(**{**flags, "method": SearchMethod(method)})
+        with watch_offline() as models:
+            _run_released(lambda: released(**{**flags, "method": SearchMethod(method)}), flags)
         embeds_elsewhere = not models["embedding"] and method != "global"
         _say_if_offline(
             Part(frozenset(models["completion"]), others=not models["completion"]),
@@ -97,24 +99,75 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     return query
 
 
-@contextlib.contextmanager
-def _redacted_errors() -> Generator[None]:
-    """Let an error of the release pass as it is, without the keys that a service wrote into it."""
+def _run_released(run: Callable[[], None], flags: Mapping[str, Any]) -> None:
+    """Run the released command; a search that failed is a sentence, and a traceback if verbose.
+
+    Its engines swallow errors of calls, and answer a fixed sentence, or nothing.
+    """
+    from graphrag.query.client.call_errors import name_remedy
+    from graphrag.query.client.structured_output import context_budget
+    from graphrag.query.client.usage import CallLog, measure_calls
+
+    method, is_verbose = flags["method"].value, flags["verbose"]
+    log, problem, code = CallLog(), "", 1
+    with _libraries_quiet(is_verbose), _shown_stdout() as shown:
+        try:
+            with measure_calls(log):
+                run()
+        except Exception as error:
+            problem, code = _explain_release(error, flags)
+            if is_verbose:
+                say(strip_controls(redact(traceback.format_exc())), stderr=True)
+        gc.collect()  # tasks that it left behind say so, while nobody hears it
+        if log.failures:
+            problem, code = name_remedy(log.failures[0], context_budget(method)), 1
+        elif not problem and shown.is_blank:
+            problem = "the model answered with an empty response"
+    usage = log.usage()
+    if n_cut := usage.cut_replies:
+        say(_describe_cut(n_cut), stderr=True)
+    for line in _describe_usage(usage) if is_verbose and log.attempts else ():
+        say(line, stderr=True)
+    if problem:
+        say(f"Error: {'the search failed: ' if code == 1 else ''}{problem}", stderr=True)
+        raise typer.Exit(code)
+
+
+def _explain_release(error: Exception, flags: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what is wrong with a project that the release can't search, else its error."""
+    import asyncio
+
+    from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
+    from graphrag.config.table_files import IndexNotBuiltError
+    from graphrag.query.client.call_errors import describe_error
+    from graphrag.query.index.header import check_vectors
+    from graphrag.query.index.tables import check_tables, open_tables
+
+    root, methods = flags["root"], (flags["method"].value,)
     try:
-        yield
-    except Exception as error:
-        if not redact_error(error):
-            message = strip_controls(redact(f"{type(error).__name__}: {error}"))
-            raise RuntimeError(message) from None
-        raise
+        config = read_settings(root, flags["data"])
+        check_tables(asyncio.run(open_tables(config)), config, root, methods)
+        check_vectors(config, root, methods)
+    except (SettingsError, IndexNotBuiltError) as problem:
+        return str(problem), 2
+    return f"{describe_error(error)}; run it with --verbose to see where", 1
+
+
+def _libraries_quiet(is_verbose: bool) -> contextlib.AbstractContextManager[None]:
+    """Leave out that libraries log each attempt with its traceback, which Python would print."""
+    if is_verbose:
+        return contextlib.nullcontext()
+    return lines_to(logging.NullHandler(), logging.WARNING)
 
 
 @contextlib.contextmanager
-def _shown_stdout() -> Generator[None]:
+def _shown_stdout() -> Generator[ShownStream]:
     """Show what is printed of an answer, whole or as it arrives, as text and nothing else."""
     replace_unknown_characters()
-    with contextlib.redirect_stdout(cast("IO[str]", ShownStream(sys.stdout))):
-        yield
+    shown = ShownStream(sys.stdout)
+    with contextlib.redirect_stdout(cast("IO[str]", shown)):
+        yield shown
 
 
 def _say_if_offline(answers: Part, embeddings: Part) -> None:
@@ -143,7 +196,7 @@ def _is_of_older_form(method: str, root: Path, data: Path | None) -> bool:
         UnreadableTableError,
     )
     from graphrag.query.index.header import check_vectors
-    from graphrag.query.index.tables import check_tables, open_tables
+    from graphrag.query.index.tables import check_tables, lacks_columns, open_tables
     from graphrag.query.index.vector_tables import VECTORS_OF, find_vectors, uses_lancedb
 
     try:
@@ -164,6 +217,7 @@ def _is_of_older_form(method: str, root: Path, data: Path | None) -> bool:
         )
         has_old_tables = any(p.name.startswith(OLD_PREFIX) for p in tables.paths.values())
         is_older = older_note(root) is not None or is_of_windows(root)
+        is_older = is_older or lacks_columns(tables, method)
         return has_other_names or has_old_tables or is_older
     except SettingsError:
         return False
@@ -206,14 +260,15 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
         on_text = show if streams else None
         return await index.search(method, flags["query"], on_text=on_text, log=log)
 
-    # The libraries log each attempt with its traceback; without a handler Python prints that.
-    quiet = lines_to(logging.NullHandler(), logging.WARNING)
     try:
-        with contextlib.nullcontext() if is_verbose else quiet:
+        with _libraries_quiet(is_verbose):
             result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
         say(f"Error: {error}", stderr=True)
         raise typer.Exit(2) from (error if is_verbose else None)
+    except OSError as error:  # of a disk, not of a service
+        say(f"Error: {error}", stderr=True)
+        raise typer.Exit(1) from (error if is_verbose else None)
     except SearchError as error:
         if is_shown:  # or the sentence would go on where the answer broke off
             show("\n")
@@ -232,8 +287,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     if result.note:
         say(f"Note: {result.note}", stderr=True)
     if n_cut := result.usage.cut_replies:
-        cut = counted(n_cut, "reply was", "replies were")
-        say(f"Note: {cut} cut off at the length that the model may write.", stderr=True)
+        say(_describe_cut(n_cut), stderr=True)
     if is_verbose:
         _show_way(result)
         for line in _describe_usage(result.usage):
@@ -258,6 +312,11 @@ def _show_way(result: "CountedSearchResult") -> None:
 def _read_frame(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
     frames = cast("Mapping[str, pd.DataFrame]", result.context_data)
     return cast("list[dict[str, Any]]", frames[name].to_dict("records")) if name in frames else []
+
+
+def _describe_cut(n_cut: int) -> str:
+    cut = counted(n_cut, "reply was", "replies were")
+    return f"Note: {cut} cut off at the length that the model may write."
 
 
 def _describe_usage(usage: "Usage") -> list[str]:

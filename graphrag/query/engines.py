@@ -283,12 +283,24 @@ class DriftSearch:
 def _run_as_tasks(
     step: Callable[..., Awaitable[T]], tasks: "list[asyncio.Task[Any]]"
 ) -> Callable[..., Awaitable[T]]:
-    """Return a step that runs as a task, which is noted."""
+    """Return a step that runs as a task, which is noted.
+
+    The first one to fail ends the search. What the others raise nobody would hear but Python, which
+    prints it.
+    """
+    has_failed = False
 
     async def run(*args: object, **kwargs: object) -> T:
+        nonlocal has_failed
         task = asyncio.ensure_future(step(*args, **kwargs))
         tasks.append(cast("asyncio.Task[Any]", task))
-        return await task
+        try:
+            return await task
+        except Exception:
+            if has_failed:
+                return cast("T", None)
+            has_failed = True
+            raise
 
     return run
 

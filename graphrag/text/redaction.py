@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote, unquote
 
 from graphrag.text.terminal_escape import strip_controls
@@ -114,28 +114,6 @@ def redact(text: str) -> str:
 def redact_data(text: str) -> str:
     """Return a text that is kept or computed with, without the values that are known for keys."""
     return _replace(text, _Known.data)
-
-
-def redact_error(error: BaseException) -> bool:
-    """Clean an error that is about to be shown by others, and those that it was raised from.
-
-    Of keys and passwords, and of the characters that a terminal obeys. Returns whether all of
-    them are clean now; an error may make its text of what can't be changed.
-    """
-    errors: list[BaseException] = []
-    left: list[BaseException | None] = [error]
-    while left:
-        linked = left.pop()
-        if linked is not None and not any(linked is other for other in errors):
-            errors.append(linked)
-            left += [linked.__cause__, linked.__context__]
-    for linked in errors:
-        linked.args = tuple(_clean(arg) if isinstance(arg, str) else arg for arg in linked.args)
-        if isinstance(message := getattr(linked, "message", None), str):
-            cast("Any", linked).message = _clean(message)
-        if notes := getattr(linked, "__notes__", None):
-            linked.__notes__ = [_clean(note) for note in notes]
-    return all(_clean(str(linked)) == str(linked) for linked in errors)
 
 
 def _clean(text: str) -> str:

@@ -64,15 +64,20 @@ class ShownText:
 
 
 class ShownStream:
-    """A stream that shows what is written to it as :class:`ShownText`."""
+    """A stream that shows what is written to it as :class:`ShownText`.
+
+    ``is_blank``: whether nothing but blanks was written so far.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._text = ShownText()
+        self.is_blank = True
 
     def write(self, text: str) -> int:
         """Write a text."""
         self._stream.write(self._text.feed(text))
+        self.is_blank = self.is_blank and not text.strip()
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.lighthouse import METHODS, QUESTION, chat_gets
 from support.openai_server import MALFORMED_JSON, Fault, Json
+from support.services import REFUSING, THINKING, THOUGHT, Service
 from typer.testing import CliRunner
 
 from graphrag.query.client.call_errors import RetryPolicy, read_retry_policy
@@ -55,6 +57,12 @@ def failing() -> Iterator[tuple[str, str, Fault, tuple[str, ...], bool]]:
         yield method, "messages", Fault(content=MALFORMED_JSON), ("read",), False
     for method, budget in BUDGETS.items():
         yield method, "messages", NO_ROOM, (budget, "9120 tokens"), False
+    for method in ("tog", "basic", "global"):
+        too_large = Fault(413, raw="<html>Request Entity Too Large</html>")
+        yield method, "messages", too_large, ("no request as large", BUDGETS[method]), False
+        no_balance = Fault(402, message="Insufficient Balance")
+        says = ("Insufficient Balance", "what its account has left to pay with")
+        yield method, "messages", no_balance, says, True
 
 
 @pytest.mark.parametrize(("method", "part", "fault", "says", "refused"), failing())
@@ -272,17 +280,68 @@ async def test_a_provider_that_does_not_exist_or_does_not_embed_is_a_refusal(
 
 
 @pytest.mark.usefixtures("as_before")
-@pytest.mark.parametrize("flags", [(), ("--streaming",)])
-def test_a_query_that_fails_says_one_sentence(flags, make_project):
+@pytest.mark.parametrize("flags", [(), ("--streaming",)], ids=["whole", "stream"])
+@pytest.mark.parametrize("method", ["tog", "basic", "local", "global", "drift"])
+def test_a_query_that_fails_says_one_sentence(method, flags, make_project, server):
     from graphrag.cli.main import app
 
-    root = make_project(base_url=NOWHERE, max_retries=2)
-    result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", "tog", *flags])
+    root = make_project(max_retries=2)
+    for fault, says in (
+        (Fault(401), "check api_key under completion_models in settings.yaml\n"),
+        (Fault(413, raw="<html>Too Large</html>"), "search.max_context_tokens"),
+        (Fault(raw="<html>busy</html>"), "it is a web page"),
+        (Fault(content=""), "em"),  # it is empty, or an empty response
+    ):
+        if method == "global" and fault.content == "":
+            continue  # the release says that it found nothing
+        server.behave(faults=chat_gets(fault))
+        result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", method, *flags])
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.exit_code == 1, (result.output, fault)
+        said = result.stderr.rpartition("\r")[2]  # after the bar of DRIFT search
+        assert said.startswith("Error: the search failed: "), fault
+        assert says in said.replace("data_max_tokens", "max_context_tokens")
+        assert said.count("\n") == 1
 
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: the search failed: no connection to ")
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
+
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize("method", ["tog", "basic", "global", "drift"])
+@pytest.mark.parametrize("flags", [(), ("--streaming",)], ids=["whole", "stream"])
+def test_a_query_asks_as_every_search_does(method, flags, make_project, server):
+    """The released commands too: without what is refused, and without thoughts."""
+    from graphrag.cli.main import app
+
+    words = ["query", QUESTION, "-r", str(make_project()), "-m", method, *flags]
+    plain = CliRunner().invoke(app, words)
+    for service in (
+        Service(REFUSING["DeepSeek: json_schema"].refuse, more=Fault(thoughts=THOUGHT)),
+        THINKING["think"],
+        THINKING["the end alone"],
+        REFUSING["no stream, in other words"],
+    ):
+        server.behave(reply=service.reply(), faults=service.plan)
+        result = CliRunner().invoke(app, words)
+        assert (result.exit_code, result.stdout) == (0, plain.stdout), result.output
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_search_of_the_release_is_asked_of_a_table_that_lacks_a_column(make_project):
+    from graphrag.cli.main import app
+
+    root = make_project()
+    table = root / "output" / "relationships.parquet"
+    pd.read_parquet(table).drop(columns=["description"]).to_parquet(table)
+    result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", "local"])
+    assert result.exit_code == 0, result.output
+
+
+async def test_a_reply_that_the_service_filtered_is_a_failed_search(remote, server):
+    for fault in (Fault(content="", reason_told="content_filter"), Fault(reason_told="SAFETY")):
+        for method in ("tog", "basic", "bm25", "global"):
+            for on_text in (None, lambda _: None):
+                server.behave(faults=chat_gets(fault))
+                with pytest.raises(SearchError, match="content filter stopped the reply"):
+                    await remote.search(method, QUESTION, on_text)
 
 
 @pytest.mark.usefixtures("as_before")
@@ -290,7 +349,7 @@ def test_a_query_that_fails_says_one_sentence(flags, make_project):
     ("fault", "says"),
     [
         (Fault(disconnect="mid-stream"), "was lost before the reply was whole; ask again"),
-        (Fault(raw="<html>busy</html>"), "is garbled: it is no stream of events"),
+        (Fault(raw="<html>busy</html>"), "is garbled: it is a web page"),
     ],
 )
 def test_a_stream_that_fails_says_how_and_what_it_took(fault, says, make_project, server):

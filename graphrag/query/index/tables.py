@@ -401,6 +401,20 @@ def _find_fault(tables: IndexTables, name: str) -> str | None:
     return f"{path} has no column {', '.join(lacking)}" if lacking else None
 
 
+def lacks_columns(tables: IndexTables, method: str) -> bool:
+    """Say whether a table that a method reads lacks a column which the release asks for."""
+    import pyarrow.parquet as pq
+
+    read: Any = cast("Any", pq).read_schema
+    for name in tables_of(method):
+        path, columns = tables.paths.get(name), SEARCHED_COLUMNS[name]
+        if path is not None and path.suffix == ".parquet":
+            there = {*read(path).names, _DOCUMENT, _DOCUMENTS}  # either will do
+            if not there.issuperset(columns):
+                return True
+    return False
+
+
 async def fingerprint_tables(config: "GraphRagConfig") -> str:
     """Return the hash of the content of those of an index's tables that there are."""
     storage = create_storage(config.output_storage)
