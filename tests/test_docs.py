@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import json
+import lzma
 import os
 import re
 import runpy
@@ -13,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from copy import deepcopy
 from io import StringIO
 from pathlib import Path
@@ -307,6 +309,19 @@ def test_the_run_with_a_large_language_model_is_told_as_its_rows_are(project_roo
         replies = [json.loads(line) for line in file]
     assert f"({len(replies)})" in (folder / "index.md").read_text(encoding="utf-8")
     assert all(row["request"] and row["reply"] for row in replies)
+
+
+def test_the_runs_over_a_graph_by_a_model_are_told_as_their_files_are(project_root):
+    folder = project_root / "docs" / "graph_run"
+    with lzma.open(folder / "requests.jsonl.xz", "rt", encoding="utf-8") as file:
+        replies = [json.loads(line) for line in file]
+    assert f"all {len(replies):,} requests" in (folder / "index.md").read_text(encoding="utf-8")
+    assert all(row["request"] and row["reply"] for row in replies)
+    law = project_root / "docs" / "law_run" / "questions.json"
+    rows = json.loads(law.read_text(encoding="utf-8"))
+    kinds = Counter(row["tags"]["kind"] for row in rows)
+    assert kinds == {"one clause": 14, "two clauses": 14, "number": 7, "not in it": 5}
+    assert all(bool(row["evidence"]) == row.get("answerable", True) for row in rows)
 
 
 def test_links_between_documents_lead_somewhere(project_root):

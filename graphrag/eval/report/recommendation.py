@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
+_HUNDREDS = 200
 _TELLING = 10  # questions from which on a difference that was seen is worth planning for
 
 
@@ -579,7 +580,8 @@ def describe_more(more: float, n: int, seen: float | None = None) -> str:
     that was seen, if that is fewer; None if no difference was seen.
     """
     number = f"about {round_up(more):,}" if n >= _ENOUGH else "hundreds"
-    if seen is None or not 1 <= seen < more:
+    is_fewer = seen is not None and 1 <= seen < (more if n >= _ENOUGH else min(more, _HUNDREDS))
+    if seen is None or not is_fewer:
         return f"{number} more questions decide"
     return (
         f"about {round_up(seen):,} more questions show a difference as large as this one; "
