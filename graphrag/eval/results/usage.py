@@ -38,7 +38,7 @@ def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of what was asked, see ``label_roles`` of ``query.model_facts``.
+    """Return the label of what was asked, as ``label_roles`` of ``query.client.model_labels``.
 
     ``answered``: of each search whether it gave an answer, which then came from somewhere though no
     model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages
