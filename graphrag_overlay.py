@@ -90,9 +90,18 @@ not. There the packages are imported when they are first used."""
 
 _MOVED = {
     "graphrag.eval.judged": "graphrag.eval.types.metric_definitions",
+    "graphrag.eval.scorers.evaluable": "graphrag.eval.metrics.judge_input",
     "graphrag.eval.scorers": "graphrag.eval.metrics",
+    "graphrag.eval.dataset.samples": "graphrag.eval.dataset.dataset_reader",
+    "graphrag.eval.metrics.evaluable": "graphrag.eval.metrics.judge_input",
+    "graphrag.eval.records.answers": "graphrag.eval.types.query_results",
+    "graphrag.eval.records.judged": "graphrag.eval.types.metric_definitions",
+    "graphrag.eval.records": "graphrag.eval.types",
+    "graphrag.query.models": "graphrag.query.client.models",
+    "graphrag.query.tokens": "graphrag.query.client.tokens",
 }
-"""Where packages that bring a part of their own import from since 1.0 -> where it lies now."""
+"""Where the documentation of 1.0 and 1.1 let code of one's own import from -> where it lies now;
+of two that begin alike the longer one first."""
 
 
 class _Overlay:

@@ -204,7 +204,7 @@ def test_nothing_is_printed_past_the_console():
     allowed = {
         "cli/fitness.py",  # without rich, which may be what is missing
         "text/console.py",
-        "cli/tog_query.py",  # to a ShownStream
+        "cli/query_command.py",  # to a ShownStream
         "eval/cli/terminal.py",
         "eval/cli/show.py",  # JSON, escaped
         "eval/cli/interrupts.py",  # cleaned where it is written

@@ -203,6 +203,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(both):
     assert {name for name in added if name.startswith("graphrag")} == {
         "graphrag.api.search",
         "graphrag.installation",
+        "graphrag.query.client",
         "graphrag.query.search_result",
         "graphrag.query.client.checked_numbers",
         "graphrag.query.client.model_prices",

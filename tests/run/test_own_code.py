@@ -399,13 +399,18 @@ def test_the_examples_of_the_manual_run(evaluation, project_root):
 @pytest.mark.parametrize(
     ("before", "now", "name"),
     [
-        ("judged", "records.judged", "JudgedMetric"),
-        ("scorers.measures", "metrics.measures", "Measure"),
-        ("scorers.evaluable", "metrics.evaluable", "read_entity_types"),
+        ("eval.judged", "eval.types.metric_definitions", "JudgedMetric"),
+        ("eval.scorers.measures", "eval.metrics.measures", "Measure"),
+        ("eval.scorers.evaluable", "eval.metrics.judge_input", "read_entity_types"),
+        ("eval.records.judged", "eval.types.metric_definitions", "JudgedMetric"),
+        ("eval.records", "eval.types", "JudgeResult"),
+        ("eval.dataset.samples", "eval.dataset.dataset_reader", "read_samples"),
+        ("query.models", "query.client.models", "open_completion"),
+        ("query.tokens", "query.client.tokens", "default_encoding"),
     ],
 )
-def test_packages_may_import_from_where_things_lay_in_1_0(before, now, name):
-    earlier, module = (import_module(f"graphrag.eval.{path}") for path in (before, now))
+def test_own_code_may_import_from_where_earlier_documentation_says(before, now, name):
+    earlier, module = (import_module(f"graphrag.{path}") for path in (before, now))
 
     assert getattr(earlier, name) is getattr(module, name)
-    assert module.__spec__.name == f"graphrag.eval.{now}"
+    assert module.__spec__.name == f"graphrag.{now}"
