@@ -146,7 +146,10 @@ def _long_enough(texts: Iterable[str]) -> Iterable[str]:
 
 
 def _main_script(text: str) -> str:
-    scripts = Counter(script_of(character) for character in text if character.isalpha())
+    scripts = Counter[str]()
+    for character, n in Counter(text).items():  # each once: a text has few
+        if character.isalpha():
+            scripts[script_of(character)] += n
     return max(scripts, key=scripts.__getitem__, default="")
 
 

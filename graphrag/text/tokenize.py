@@ -41,23 +41,8 @@ _IN_CYRILLIC = regex.compile(r"(?<=\p{Cyrillic})'(?=\p{Cyrillic})")
 _STRESS = regex.compile(r"(?<=\p{Cyrillic})[\u0300\u0301]")
 
 
-def _plain_character(code: int) -> str | None:
-    """Return what a character is compared as; None: it is left out."""
-    character = chr(code)
-    category = unicodedata.category(character)
-    if category == "Nd":
-        return str(unicodedata.decimal(character))
-    # What steers how others are shown, and the points of Hebrew, Arabic and Syriac.
-    if category == "Cf" or (category == "Mn" and 0x590 <= code < 0x900 and code not in _VOWELS):
-        return None
-    if 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:  # Greek capitals have no accents
-        return unicodedata.normalize("NFD", character)[0]
-    return character
-
-
 _VOWELS = (*range(0x7A6, 0x7B1), *range(0x7EB, 0x7F4))  # of Thaana, and the tones of N'Ko
 _PLAIN: dict[int, str | None] = {
-    **{c: plain for c in range(128, 1 << 16) if (plain := _plain_character(c)) != chr(c)},
     **dict.fromkeys((*range(0xFE00, 0xFE10), ord("ـ"))),
     # Dotted or not, i compares equal: capitals don't tell.
     **{ord("ı"): "i"},  # noqa: RUF001
@@ -68,6 +53,23 @@ _PLAIN: dict[int, str | None] = {
     **dict.fromkeys(map(ord, "ىی"), "ي"),
     **{ord("ک"): "ك", ord("ہ"): "ه", ord("ۀ"): "ه"},  # noqa: RUF001
 }
+
+
+@lru_cache(maxsize=65_536)
+def _plain_character(character: str) -> str | None:
+    """Return what a character is compared as; None: it is left out."""
+    code = ord(character)
+    if code in _PLAIN:
+        return _PLAIN[code]
+    category = unicodedata.category(character)
+    if category == "Nd":
+        return str(unicodedata.decimal(character))
+    # What steers how others are shown, and the points of Hebrew, Arabic and Syriac.
+    if category == "Cf" or (category == "Mn" and 0x590 <= code < 0x900 and code not in _VOWELS):
+        return None
+    if 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:  # Greek capitals have no accents
+        return unicodedata.normalize("NFD", character)[0]
+    return character
 
 
 def fold(text: str) -> str:
@@ -86,7 +88,8 @@ def fold(text: str) -> str:
         folded = unicodedata.normalize("NFKC", folded)
     if "\u0300" in folded or "\u0301" in folded:
         folded = _STRESS.sub("", folded)
-    folded = _translate(folded.replace("i\u0307", "i"), _PLAIN)
+    folded = folded.replace("i\u0307", "i")
+    folded = _translate(folded, {ord(c): _plain_character(c) for c in _uncommon(folded)})
     return _IN_CYRILLIC.sub("", folded) if "'" in folded else folded
 
 
@@ -95,14 +98,18 @@ def _translate(text: str, table: dict[int, str | None]) -> str:
 
     Most characters of most texts are ASCII, and found in one pass.
     """
-    found = {c for c in set("".join(_NOT_ASCII.findall(text))) if ord(c) in table}
-    found |= {c for c in _ASCII_APOSTROPHES if c in text and ord(c) in table}
-    new = {c: table[ord(c)] or "" for c in found}
+    new = {c: table[ord(c)] or "" for c in _uncommon(text) if table.get(ord(c), c) != c}
+    found = new.keys()
     if len(found) > _FEW or not found.isdisjoint("".join(new.values())):
         return text.translate(table)
     for old, plain in new.items():
         text = text.replace(old, plain)
     return text
+
+
+def _uncommon(text: str) -> set[str]:
+    """Return the characters of a text that are not ASCII, or that are apostrophes."""
+    return {*"".join(_NOT_ASCII.findall(text)), *(c for c in _ASCII_APOSTROPHES if c in text)}
 
 
 def split_terms(texts: Sequence[str]) -> list[list[str]]:
