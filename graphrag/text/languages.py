@@ -41,6 +41,10 @@ class Languages:
         self._is_mixed = any(len(names) > 1 for names in self.by_script.values())
         self.stem_in: Callable[[str, str], str] = lru_cache(maxsize=262_144)(self._stem_in)
         """Returns the stem of a word in a text of a language."""
+        self.telling_stems: Callable[[str], tuple[str, ...]] = lru_cache(maxsize=262_144)(
+            lambda word: () if self.is_function_word(word) else self.stems(word)
+        )
+        """Returns the stems of a word, none of one that says little."""
 
     @classmethod
     def named(cls, names: Iterable[str]) -> "Languages":

@@ -13,6 +13,7 @@ from contextvars import copy_context
 from types import FrameType
 from typing import TypeVar
 
+from graphrag.eval.cli.event_loop import open_loop
 from graphrag.text.cli_hints import again, current_command
 from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import strip_controls
@@ -160,7 +161,7 @@ def run_coroutine(main: Coroutine[object, object, T]) -> T:
 
     Raises KeyboardInterrupt if an interrupt canceled it.
     """
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=open_loop) as runner:
         loop = runner.get_loop()
         task = loop.create_task(main)
         try:

@@ -102,7 +102,9 @@ def trace_loss(
         ]
         first_break = next((stage for stage in STAGES if stage in breaks), None)
         if first_break is None and not is_right:
-            stated = states_answer(sample.ground_truth, "" if result.failure else result.response)
+            language = index.language if len(index.languages.names) < 2 else None
+            response = "" if result.failure else result.response
+            stated = states_answer(sample.ground_truth, response, language)
             if stated is False:
                 first_break = "in_answer" if all(in_context for _, in_context in stages) else None
             elif is_right is False:

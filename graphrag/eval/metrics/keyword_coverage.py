@@ -51,16 +51,16 @@ def aspect_coverage(
     return covered / len(term_sets)
 
 
-def states_answer(ground_truth: str, answer: str) -> bool | None:
+def states_answer(ground_truth: str, answer: str, language: str | None = None) -> bool | None:
     """Return whether an answer holds the words of the ground truth; None if it has none, as "Yes".
 
     It must hold every number of the ground truth and at least `STATEMENT_SHARE` of its distinct
     content words, as :func:`aspect_coverage` compares them, anywhere in the answer; of several
-    accepted answers those of one.
+    accepted answers those of one. ``language``: that of both, None: it is found.
     A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
     denies the fact, or lists everything, passes.
     """
-    with read_as(main_language([f"{ground_truth} {answer}"])):
+    with read_as(language or main_language([f"{ground_truth} {answer}"])):
         truths = [set(terms(accepted)) for accepted in split_answers(ground_truth)]
         answer_terms = set(terms(answer))
     if not all(truths):

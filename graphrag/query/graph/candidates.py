@@ -147,6 +147,5 @@ class _Nearest:
         return _short_sentence(max(texts, key=worth, default=""))
 
     def _stems(self, terms: Sequence[str]) -> frozenset[str]:
-        own = self._languages
-        telling = (term for term in terms if not own.is_function_word(term))
-        return frozenset(stem for term in telling for stem in own.stems(term))
+        telling_stems = self._languages.telling_stems
+        return frozenset(stem for term in terms for stem in telling_stems(term))
