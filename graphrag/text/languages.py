@@ -42,7 +42,7 @@ class Languages:
         self.stem_in: Callable[[str, str], str] = lru_cache(maxsize=262_144)(self._stem_in)
         """Returns the stem of a word in a text of a language."""
         self.telling_stems: Callable[[str], tuple[str, ...]] = lru_cache(maxsize=262_144)(
-            lambda word: () if self.is_function_word(word) else self.stems(word)
+            self._telling_stems
         )
         """Returns the stems of a word, none of one that says little."""
 
@@ -74,6 +74,9 @@ class Languages:
         if ENGLISH in among and _is_english(text[:_CHARS]):
             return ENGLISH
         return next(name for name in (*_rank(text[:_CHARS]), *among) if name in among)
+
+    def _telling_stems(self, word: str) -> tuple[str, ...]:
+        return () if self.is_function_word(word) else self.stems(word)
 
     def _stem_in(self, word: str, language: str) -> str:
         among = self.of_script(script_of(word))
