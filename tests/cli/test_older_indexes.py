@@ -159,6 +159,36 @@ def test_a_table_that_no_search_can_read_is_named_before_anything_is_asked(
         assert ask(root, "--methods", "bm25").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "refused"),
+    [
+        ("communities", "community", "local, global and drift"),
+        ("community_reports", "level", "local, global and drift"),
+        ("community_reports", "title", "local, global and drift"),
+        ("community_reports", "id", "drift"),
+        ("entities", "text_unit_ids", "global"),
+        ("entities", "type", ""),
+        ("relationships", "id", ""),
+        ("documents", "id", ""),
+    ],
+)
+def test_a_column_is_done_without_or_named_before_anything_is_asked(
+    table, column, refused, copied, server
+):
+    root = copied("3")
+    assert graphrag("eval", "init", "--root", root).exit_code == 0
+    path = root / "output" / f"{table}.parquet"
+    pd.read_parquet(path).drop(columns=column).to_parquet(path)
+    n_calls = len(server.records)
+    asked = ask(root, "--methods", "tog,ppr,bm25,local,basic,global,drift")
+    if not refused:
+        assert asked.exit_code == 0, asked.output
+        return
+    assert asked.exit_code == 2, asked.output
+    assert f"{path.name} has no column {column}, which {refused} can't do" in flat(asked)
+    assert len(server.records) == n_calls
+
+
 def test_vectors_without_their_files_are_called_that(copied):
     root = copied("3")
     shutil.rmtree(root / "output" / "lancedb" / "text_unit_text.lance" / "_versions")

@@ -108,7 +108,8 @@ def build_arrays(
         write("entities", coded)
     ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, numbers, write)
     edges = _sort_edges(ends, names.n)
-    document_titles = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
+    rows = _rows(DOCUMENTS.stream(documents), "id", "title")
+    document_titles = {document: title for document, title in rows if document}
     unit_titles = _titles_of_texts(text_units, document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()

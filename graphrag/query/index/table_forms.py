@@ -74,7 +74,7 @@ class TableForm:
                     if key not in columns and lists in columns:
                         ids = _to_ids(columns[lists]).to_pylist()
                         columns[key] = arrow.array([next(iter(i), "") for i in ids], arrow.string())
-                n_rows = len(columns[self.needed[0]])
+                n_rows = len(next(iter(columns.values()), ()))
                 nothing = arrow.nulls(n_rows)
                 rows = {
                     key: _convert(columns.get(key, nothing), kind, first_row)
@@ -149,7 +149,7 @@ TEXT_UNITS = TableForm(
     batch_rows=1 << 12,
     or_first={"document_id": "document_ids"},  # as graphrag 2 wrote them
 )
-DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, ("id",), 1 << 12)
+DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, (), 1 << 12)
 
 
 def _is_text(column: Column) -> bool:

@@ -46,10 +46,15 @@ NEEDED_COLUMNS: "Mapping[str, Sequence[str]]" = {
     "entities": ("id", "title"),
     "relationships": ("source", "target"),
     "text_units": ("id", "text"),
-    "communities": ("id", "title", "level"),
-    "community_reports": ("community", "full_content"),
+    "communities": ("id", "community", "title", "level"),
+    "community_reports": ("community", "title", "level", "full_content"),
 }
 """Table -> columns without which no search can read it."""
+_ALSO_NEEDED: "Mapping[str, tuple[str, str]]" = {
+    "global": ("entities", "text_unit_ids"),  # it weighs communities by them
+    "drift": ("community_reports", "id"),  # by which it finds their vectors
+}
+"""Method -> table and column without which it alone can't search."""
 SEARCHED_COLUMNS: "Mapping[str, Sequence[str]]" = {
     "entities": ("id", _NUMBER, "title", "type", "description", "degree", "text_unit_ids"),
     "relationships": (
@@ -221,6 +226,8 @@ def _to_numbers(column: Any) -> Any:
 
 def _complete_entities(frame: _Frame, tables: IndexTables) -> _Frame:
     frame = _add_lists(_add(_complete(frame, tables), description=""), "text_unit_ids")
+    if "type" not in frame:
+        frame = frame.assign(type="")
     if "title" in frame:
         frame = frame.assign(title=frame["title"].fillna(""))
     if "degree" not in frame and (nodes := _nodes(tables)) is not None:
@@ -231,7 +238,7 @@ def _complete_entities(frame: _Frame, tables: IndexTables) -> _Frame:
 
 def _complete_relationships(frame: _Frame, tables: IndexTables) -> _Frame:
     frame = _add(_complete(frame, tables), description="", weight=1.0)
-    return _add_lists(frame, "text_unit_ids")
+    return _add_lists(_add_ids(frame), "text_unit_ids")
 
 
 def _complete_text_units(frame: _Frame, tables: IndexTables) -> _Frame:
@@ -271,7 +278,7 @@ def _complete_reports(frame: _Frame, tables: IndexTables) -> _Frame:
     if _NUMBER not in frame and "community" in frame:
         frame = frame.assign(**{_NUMBER: frame["community"]})
     frame = _add(_complete(frame, tables), parent=-1, period="", size=0, rank=0.0, summary="")
-    return _add_lists(frame, "children", "findings")
+    return _add_lists(_add_ids(frame), "children", "findings")
 
 
 _COMPLETE: "dict[str, Callable[[_Frame, IndexTables], _Frame]]" = {
@@ -292,6 +299,11 @@ def _add(frame: _Frame, **values: object) -> _Frame:
         elif frame[name].isna().any():
             changes[name] = frame[name].fillna(value)
     return frame.assign(**changes) if changes else frame
+
+
+def _add_ids(frame: _Frame) -> _Frame:
+    """Let the numbers of rows that have no ids stand in for them: no other table names these."""
+    return frame if "id" in frame else frame.assign(id=frame[_NUMBER].map(str))
 
 
 def _add_lists(frame: _Frame, *names: str) -> _Frame:
@@ -375,13 +387,20 @@ def check_tables(
         msg = describe_unbuilt(root, missing, where, methods=others if is_built else ())
         raise IndexNotBuiltError(msg, f"{where} has no {name_tables(missing)}")
     for name in dict.fromkeys((*needed, *filter(tables.has, VALIDATED_TABLES))):
-        fault = _find_fault(tables, name)
-        if fault is not None and name in needed:
-            msg = f"{fault}, which {join_names(needed[name])} can't do without; ask other methods"
-            raise UnreadableTableError(msg, fault)
+        _refuse(_find_fault(tables, name, NEEDED_COLUMNS.get(name, ())), needed.get(name, ()))
+    for method in methods:
+        if method in _ALSO_NEEDED:
+            name, column = _ALSO_NEEDED[method]
+            _refuse(_find_fault(tables, name, (column,)), [method])
 
 
-def _find_fault(tables: IndexTables, name: str) -> str | None:
+def _refuse(fault: str | None, methods: "Sequence[str]") -> None:
+    if fault is not None and methods:
+        msg = f"{fault}, which {join_names(methods)} can't do without; ask other methods"
+        raise UnreadableTableError(msg, fault)
+
+
+def _find_fault(tables: IndexTables, name: str, needed: "Sequence[str]") -> str | None:
     """Return what no search can do with a table; raises UnreadableTableError if it can't be read.
 
     Of a table that is no Parquet file nothing is said.
@@ -397,7 +416,9 @@ def _find_fault(tables: IndexTables, name: str) -> str | None:
         return f"{path} has no rows"
     columns = set(metadata.schema.to_arrow_schema().names)
     older = OLDER_COLUMNS.get(name, {})
-    lacking = [c for c in NEEDED_COLUMNS.get(name, ()) if not {c, older.get(c, c)} & columns]
+    if name == "communities" and NODES in tables.paths:
+        older = {"community": "id"}  # up to 0.5
+    lacking = [c for c in needed if not {c, older.get(c, c)} & columns]
     return f"{path} has no column {', '.join(lacking)}" if lacking else None
 
 
