@@ -18,7 +18,7 @@ from graphrag.eval.report.table import show
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.human_labels import LabelledQuestion, correct_comparisons
-from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.method_conditions import Conditions
 from graphrag.eval.results.question_groups import Group, Grouping, Lead, group_questions
 from graphrag.eval.results.scored_rows import Row, with_every_metric
 from graphrag.eval.stats.intervals import Estimate
@@ -398,11 +398,13 @@ TIES = {
 
 @pytest.mark.parametrize("methods", TIES)
 def test_a_tie_goes_to_what_needs_least_of_an_index_then_costs_least(methods):
-    terms = Terms({"small": "bm25"})
-    results = evaluate(dict.fromkeys(methods, range(90))).on_terms(terms)
+    conditions = Conditions({"small": "bm25"})
+    results = evaluate(dict.fromkeys(methods, range(90))).under_conditions(conditions)
     answer = answer_of(results)
     assert (answer.chip, answer.headline) == ("TIED", TIES[methods])
-    dear = answer_of(evaluate(dict.fromkeys(methods, range(90)), usd=1e-6).on_terms(terms))
+    dear = answer_of(
+        evaluate(dict.fromkeys(methods, range(90)), usd=1e-6).under_conditions(conditions)
+    )
     assert dear.headline == TIES[methods].replace("takes fewer tokens", "costs less")
     right = {**dict.fromkeys(methods, range(50)), methods[0]: range(90)}
     assert answer_of(evaluate(right)).line.startswith(f"WINNER: Use {methods[0]}.")
@@ -419,12 +421,12 @@ def test_what_an_index_took_stands_beside_what_a_question_costs(method, workflow
     kind = "completion" if method == "ppr" else "embedding"
     step = StepCost(workflow, "m", kind, 9, 0, 300_000, 45_678, 0.0)
     costs = {"a": IndexCost("f", {}, steps=(step,))}
-    terms = Terms({method: method, "bm25": "bm25"}, index_costs=costs)
-    results = evaluate(dict.fromkeys((method, "bm25"), range(90))).on_terms(terms)
+    conditions = Conditions({method: method, "bm25": "bm25"}, index_costs=costs)
+    results = evaluate(dict.fromkeys((method, "bm25"), range(90))).under_conditions(conditions)
     assert answer_of(results).cost.endswith(what)
     paid = {"a": IndexCost("f", {}, steps=(replace(step, cost_usd=2.5),))}
     right = {method: range(90), "bm25": range(40)}
-    results = evaluate(right).on_terms(replace(terms, index_costs=paid))
+    results = evaluate(right).under_conditions(replace(conditions, index_costs=paid))
     part = what.split()[1]
     assert answer_of(results).cost.endswith(f"Its {part} took $2.5000 to build.")
 
@@ -433,10 +435,10 @@ def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken()
     step = StepCost("extract_graph", "m", "completion", 9, 0, 300_000, 45_678, 9.0)
     dear, cheap = (IndexCost("f", {}, steps=(replace(step, cost_usd=usd),)) for usd in (9.0, 1.0))
     indexes = {"tog": {"a": "a"}, "ppr": {"a": "a-600"}}
-    terms = Terms({}, index_costs={"a": cheap, "a-600": dear}, indexes=indexes)
-    terms = replace(terms, search_methods={"tog": "tog", "ppr": "ppr"})
+    conditions = Conditions({}, index_costs={"a": cheap, "a-600": dear}, indexes=indexes)
+    conditions = replace(conditions, search_methods={"tog": "tog", "ppr": "ppr"})
     results = evaluate({"tog": range(90), "ppr": range(90)}, usd=1e-6)
-    answer = answer_of(results.on_terms(terms))
+    answer = answer_of(results.under_conditions(conditions))
     # ppr's questions cost less, and its index more than a thousand of them save.
     assert (answer.chip, answer.headline) == (
         "TIED",
@@ -447,27 +449,29 @@ def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken()
         "Cost: tog takes $0.0090 a question, 4.5 times ppr. ppr's index took $9.0000 to build, "
         "tog's $1.0000."
     )
-    never = replace(terms, index_costs={"a": dear, "a-600": cheap})
-    answer = answer_of(results.on_terms(never))
+    never = replace(conditions, index_costs={"a": dear, "a-600": cheap})
+    answer = answer_of(results.under_conditions(never))
     assert answer.headline.startswith("Use ppr: as good as tog here, and it is cheapest in all")
     assert answer.cost.endswith("tog's index took $9.0000 to build, ppr's $1.0000.")
     for lacking in ({"a": cheap}, {"a": cheap, "a-600": IndexCost("f", {"all": 7.0})}):
-        unknown = answer_of(results.on_terms(replace(terms, index_costs=lacking)))
+        unknown = answer_of(results.under_conditions(replace(conditions, index_costs=lacking)))
         assert unknown.headline == "tog and ppr tie, and which of them is cheaper is not known."
         winner = evaluate({"tog": range(90), "ppr": range(30)}, usd=1e-6)
-        told = answer_of(winner.on_terms(replace(terms, index_costs=lacking))).cost
+        told = answer_of(winner.under_conditions(replace(conditions, index_costs=lacking))).cost
         assert told.endswith("What the index of ppr took to build is not known.")
     # Of two that share an index the need decides, whatever a third method asks.
     three = {"bm25": range(90), "ppr": range(90), "tog": range(10)}
     shared = {"bm25": {"a": "a"}, "ppr": {"a": "a"}, "tog": {"a": "a-600"}}
     searches = {name: name for name in three}
     told = answer_of(
-        evaluate(three, usd=1e-6).on_terms(replace(terms, search_methods=searches, indexes=shared))
+        evaluate(three, usd=1e-6).under_conditions(
+            replace(conditions, search_methods=searches, indexes=shared)
+        )
     )
     assert told.headline == "Use bm25: as good as ppr here, and it needs no graph."
     # Searches of text units take nothing to build, whatever else their index took.
-    texts = replace(terms, search_methods={"tog": "bm25", "ppr": "bm25"}, index_costs={})
-    assert answer_of(results.on_terms(texts)).headline.startswith("Use ppr: ")
+    texts = replace(conditions, search_methods={"tog": "bm25", "ppr": "bm25"}, index_costs={})
+    assert answer_of(results.under_conditions(texts)).headline.startswith("Use ppr: ")
 
 
 def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them():
@@ -475,7 +479,7 @@ def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them(
     told = "Budgets of context differ: tog and ppr 8,000; bm25 12,000 tokens. "
     results = evaluate({"tog": range(90), "ppr": range(50), "bm25": range(60)})
     assert answer_of(results).cost == "Cost: 9,000 tokens a question, 3 times bm25."
-    results = results.on_terms(Terms(budgets=budgets))
+    results = results.under_conditions(Conditions(budgets=budgets))
     answer = answer_of(results)
     assert answer.line.startswith(f"WINNER: {told}Use tog. Right on")
     assert answer.cost == "Cost: 9,000 tokens a question."
@@ -483,19 +487,21 @@ def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them(
     assert results.metadata["context_budgets"] == budgets
     assert results.analysis is not None
     # Those of variants of one search differ on purpose.
-    variants = Terms(budgets=budgets, search_methods={"tog": "bm25", "ppr": "ppr", "bm25": "bm25"})
-    answer = answer_of(results.on_terms(variants))
+    variants = Conditions(
+        budgets=budgets, search_methods={"tog": "bm25", "ppr": "ppr", "bm25": "bm25"}
+    )
+    answer = answer_of(results.under_conditions(variants))
     assert answer.line.startswith(f"WINNER: {told}Use tog.")
     assert "one budget" not in answer.next
     assert {of.is_pareto for of in results.analysis.efficiency.values()} == {None}
     # Of methods that tie and need the same, tokens decide only where budgets are equal.
     tie = evaluate(dict.fromkeys(("tog", "ppr"), range(90)))
-    unequal = tie.on_terms(Terms(budgets={"tog": {"a": 8000}, "ppr": {"a": 4000}}))
+    unequal = tie.under_conditions(Conditions(budgets={"tog": {"a": 8000}, "ppr": {"a": 4000}}))
     answer = answer_of(unequal)
     assert answer.chip == "TIED"
     assert answer.headline.endswith("tog and ppr tie, and which of them is cheaper is not known.")
     assert answer.cost == ""
-    equal = tie.on_terms(Terms(budgets={m: {"a": 8000} for m in ("tog", "ppr")}))
+    equal = tie.under_conditions(Conditions(budgets={m: {"a": 8000} for m in ("tog", "ppr")}))
     assert answer_of(equal) == answer_of(tie)
 
 

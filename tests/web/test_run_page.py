@@ -17,7 +17,7 @@ from graphrag.eval.metrics.failure_stage import STAGES, LossRecord, summarize_lo
 from graphrag.eval.metrics.measures import MeasuredAnswer
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.method_conditions import Conditions
 from graphrag.eval.results.run_figures import Figures
 from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.types.verdicts import MetricScores
@@ -114,8 +114,10 @@ def test_unequal_budgets_are_said_where_prices_stand_side_by_side():
     results = aggregate_results(
         [answer(n, m, 1) for n in range(8, 20) for m in ("a", "b")], METRICS
     )
-    terms = Terms(budgets={"a": {"film-a": 8000}, "b": {"film-a": 12000}})
-    pages = ["".join(report_pieces(each)) for each in (results, results.on_terms(terms))]
+    conditions = Conditions(budgets={"a": {"film-a": 8000}, "b": {"film-a": 12000}})
+    pages = [
+        "".join(report_pieces(each)) for each in (results, results.under_conditions(conditions))
+    ]
     plots = [page.partition('id="plot-cost"')[2].partition("</figure>")[0] for page in pages]
     said = (
         "Budgets of context differ: a 8,000; b 12,000 tokens. What methods take is not comparable."

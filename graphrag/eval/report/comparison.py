@@ -15,8 +15,8 @@ from graphrag.eval.report.cost_comparison import tell_budget
 from graphrag.eval.report.formatting import EACH_ALONE, money, share
 from graphrag.eval.report.recommendation import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.table import Line, Part, Table, Value
-from graphrag.eval.results.handicaps import Conditions, tell_conditions
-from graphrag.eval.results.method_conditions import read_terms
+from graphrag.eval.results.handicaps import Handicaps, tell_handicaps
+from graphrag.eval.results.method_conditions import read_conditions
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
@@ -93,8 +93,8 @@ def _tell_conditions(comparison: RunComparison) -> str:
     return f", with {'; '.join(parts)}" if parts else ""
 
 
-def _by_run(now: Conditions, then: Conditions) -> list[tuple[str, str]]:
-    told = tell_conditions(now), tell_conditions(then)
+def _by_run(now: Handicaps, then: Handicaps) -> list[tuple[str, str]]:
+    told = tell_handicaps(now), tell_handicaps(then)
     if told[0] == told[1]:
         return [("in both runs", told[0])]
     return [("in the new run", told[0]), ("in the baseline", told[1])]
@@ -106,7 +106,7 @@ def _changed_budgets(comparison: RunComparison) -> str:
     An index that only one of the runs asked says nothing of that.
     """
     sides = comparison.baseline, comparison.new
-    then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
+    then, now = (read_conditions(side.setup, side.search_methods).budgets for side in sides)
     compared = dict.fromkeys(item.method for item in comparison.items)
     changes: list[str] = []
     for method in compared:

@@ -29,17 +29,17 @@ class Prices:
     """
 
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
-        self._results, self._terms = results, results.terms
+        self._results, self._conditions = results, results.conditions
         medians = {m: figures.latency_median.value for m, figures in analysis.efficiency.items()}
         self._seconds = {m: s for m in usable_methods(medians) if (s := medians[m])}
 
     @property
     def budgets(self) -> str:
         """Which method had what budget, a sentence; "" where budgets do not differ."""
-        if not self._terms.differ:
+        if not self._conditions.differ:
             return ""
         groups: dict[str, list[str]] = {}
-        for method, by_index in self._terms.budgets.items():
+        for method, by_index in self._conditions.budgets.items():
             groups.setdefault(tell_budget(by_index), []).append(method)
         phrases = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
         return f"Budgets of context differ: {'; '.join(phrases)} tokens."
@@ -53,13 +53,13 @@ class Prices:
 
     def _total_prices(self, amounts: Mapping[str, float | None]) -> dict[str, float | None]:
         methods = list(amounts)
-        if not any(self._terms.differ_in_index(methods[0], method) for method in methods):
+        if not any(self._conditions.differ_in_index(methods[0], method) for method in methods):
             return {}
         prices: dict[str, float | None] = {}
         for method, own in amounts.items():
-            index = cost_of(self._terms, method, self.unit)
+            index = cost_of(self._conditions, method, self.unit)
             searches = None if own is None else N_PRICED * own
-            is_known = self._terms.need_of(method) is not None
+            is_known = self._conditions.need_of(method) is not None
             prices[method] = sum_known([index, searches]) if is_known else None
         return prices
 
@@ -107,7 +107,7 @@ class Prices:
         amounts = self._mean_costs(methods)
         amounts = self._total_prices(amounts) or amounts
         costs = {method: amount for method, amount in amounts.items() if amount is not None}
-        are_equal = all(self._terms.are_equal(a, b) for a in methods for b in methods)
+        are_equal = all(self._conditions.are_equal(a, b) for a in methods for b in methods)
         if len(costs) < len(amounts) or not are_equal:
             return None
         return min(costs, key=costs.__getitem__)
@@ -133,14 +133,14 @@ class Prices:
 
     def _lacks(self, method: str, dearer: Sequence[str]) -> list[str]:
         """Return which parts of an index that known rivals need a method does without."""
-        needs = {self._terms.need_of(rival) for rival in dearer}
+        needs = {self._conditions.need_of(rival) for rival in dearer}
         parts = [need for need in reversed(NEEDS) if need in needs]
         if not dearer:
             return []
-        if self._terms.need_of(method) == "nothing":
+        if self._conditions.need_of(method) == "nothing":
             return ["needs no index"]
         if not parts:  # of one's own methods nobody knows
-            return [f"needs only {self._terms.need_of(method)}"]
+            return [f"needs only {self._conditions.need_of(method)}"]
         return [f"needs no {' and no '.join(parts)}"]
 
     def line(self, method: str, rival: str | None, is_named: bool = False) -> str:
@@ -171,10 +171,10 @@ class Prices:
         return f"{text}, and {'counts' if failed == 1 else 'count'} in its mean, not beside others."
 
     def _compare_cost(self, method: str, rival: str | None) -> str:
-        seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
+        seconds = {m: s for m, s in self._seconds.items() if self._conditions.are_equal(m, method)}
         mine = seconds.pop(method, None)
         own = other = None
-        if rival is not None and rival != method and self._terms.are_equal(method, rival):
+        if rival is not None and rival != method and self._conditions.are_equal(method, rival):
             own, other = self._mean_costs([method, rival]).values()
         text = f", {_format_ratio(own / other)} {rival}" if other and own else ""
         fastest = min(seconds, key=seconds.__getitem__, default="")
@@ -186,13 +186,13 @@ class Prices:
 
     def _tell_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
         """Return what the index took that one of two methods needs; "" if that is not known."""
-        if rival is not None and self._terms.differ_in_index(method, rival):
+        if rival is not None and self._conditions.differ_in_index(method, rival):
             return self._tell_two_indexes(method, rival)
         dearer = max(method, rival or method, key=self._rank)
         cheaper = method if dearer == rival else rival
         if cheaper is not None and self._rank(dearer) <= self._rank(cheaper):
             cheaper = None
-        need, amount = self._terms.need_of(dearer), self._index_amount(dearer, cheaper)
+        need, amount = self._conditions.need_of(dearer), self._index_amount(dearer, cheaper)
         if amount is None or (dearer == rival and not is_weighed):
             return ""
         whose = "Its" if dearer == method else f"{dearer}'s"
@@ -200,11 +200,11 @@ class Prices:
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
         """Return what the index of each of two searches took; "" if both took the same."""
-        if not {method, rival} <= self._terms.search_methods.keys():
+        if not {method, rival} <= self._conditions.search_methods.keys():
             return ""
         lacking: list[str] = []
         for unit in UNITS:
-            costs = {name: cost_of(self._terms, name, unit) for name in (method, rival)}
+            costs = {name: cost_of(self._conditions, name, unit) for name in (method, rival)}
             known = {name: cost for name, cost in costs.items() if cost is not None}
             if len(known) < len(costs):
                 lacking = lacking or [name for name in costs if name not in known]
@@ -225,7 +225,7 @@ class Prices:
     def _index_amount(self, method: str, beside: str | None) -> str | None:
         """Return what a method's part of the indexes took, beyond that of another."""
         for unit in UNITS:
-            costs = [cost_of(self._terms, m, unit) for m in (method, beside) if m is not None]
+            costs = [cost_of(self._conditions, m, unit) for m in (method, beside) if m is not None]
             if costs[0] is None or None in costs:
                 continue
             more = costs[0] - sum(cost for cost in costs[1:] if cost)
@@ -234,7 +234,7 @@ class Prices:
         return None
 
     def _rank(self, method: str) -> int:
-        return NEEDS.index(self._terms.need_of(method) or "graph")
+        return NEEDS.index(self._conditions.need_of(method) or "graph")
 
 
 def tell_budget(by_index: Mapping[str, int]) -> str:

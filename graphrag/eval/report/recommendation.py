@@ -13,7 +13,7 @@ from graphrag.eval.report.recommendation_by_group import answer_kinds
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.handicaps import explain_conditions, tell_conditions
+from graphrag.eval.results.handicaps import explain_handicaps, tell_handicaps
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
@@ -96,9 +96,9 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
     answer = _Basis(results, analysis).answer()
-    if told := tell_conditions(results.terms.conditions):
+    if told := tell_handicaps(results.conditions.handicaps):
         headline = f"{answer.headline.removesuffix('.')}, with {told}."
-        reasons = " ".join(explain_conditions(results.terms.conditions))
+        reasons = " ".join(explain_handicaps(results.conditions.handicaps))
         answer = replace(answer, headline=headline, conditions=reasons)
     return replace(answer, label=label)
 
@@ -286,7 +286,7 @@ class _Basis:
         """Return what is to be mended before anything else, and its command."""
         if lacks_pairs or self._list_missing():
             return self._tell_missing_step()
-        if self._prices.budgets and not self._results.terms.differ_by_variants:
+        if self._prices.budgets and not self._results.conditions.differ_by_variants:
             return "give all methods one budget: equal_terms in eval_config.yaml", ""
         return _see_why(self._results, self._dead[0]) if self._dead else None
 

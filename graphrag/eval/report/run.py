@@ -22,7 +22,7 @@ from graphrag.eval.report.formatting import (
 from graphrag.eval.report.recommendation import answer_run, list_lines
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value
-from graphrag.eval.results.handicaps import explain_conditions
+from graphrag.eval.results.handicaps import explain_handicaps
 from graphrag.eval.results.usage import refused_parameters
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_prices import is_offline
@@ -99,7 +99,7 @@ def make_sections(
         "doubts": _lines(describe_doubts(results)),
         "answer": [
             *([Line(f"All that follows: {label}.", "bold")] if label else []),
-            *_lines(explain_conditions(results.terms.conditions)),
+            *_lines(explain_handicaps(results.conditions.handicaps)),
         ],
         "score": [run_tables.score_table(results, analysis)],
         "left_out": _lines(describe_left_out(results)),

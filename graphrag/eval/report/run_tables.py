@@ -108,7 +108,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         rows.append(
             [
                 method,
-                join_names([str(each) for each in results.terms.conditions.get(method, ())]),
+                join_names([str(each) for each in results.conditions.handicaps.get(method, ())]),
                 percent(corrected[method]) if method in corrected else None,
                 mean_cell(outcomes) if results.metrics else None,
                 f"{outcomes.n_scored:,} of {outcomes.n_planned:,}" if results.metrics else None,

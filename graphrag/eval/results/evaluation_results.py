@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
-from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.method_conditions import Conditions
 from graphrag.eval.results.question_groups import Grouping
 from graphrag.eval.results.scored_rows import Row, Section, rows_of, state_of
 from graphrag.eval.results.usage import (
@@ -123,12 +123,11 @@ class EvaluationResults:
     metric n_scored, n_unscored, n_not_judged.
 
     ``analysis``: None when the results were not put together by :func:`aggregate_results`,
-    ``repeats`` when nothing was repeated. ``kinds``: by columns of the dataset. ``terms``: what
-    methods were given and need.
-    ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
-    results with their contexts, which in the commands are left in the store, and ``read_calls``
-    their calls. ``command``: that began the run; ``roomy``: warnings of contexts that hold most of
-    a text; both in no file.
+    ``repeats`` when nothing was repeated. ``kinds``: by columns of the dataset.
+    ``conditions``: what methods were given and need. ``figures``: further sections of the summary
+    file, see ``figures.Figures``. ``read_whole`` gives results with their contexts, which in the
+    commands are left in the store, and ``read_calls`` their calls. ``command``: that began the run;
+    ``roomy``: warnings of contexts that hold most of a text; both in no file.
     ``rows``: one of each result, in their order.
     """
 
@@ -141,7 +140,7 @@ class EvaluationResults:
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     kinds: Sequence[Grouping] = field(default=(), repr=False)
-    terms: Terms = field(default_factory=Terms, repr=False)
+    conditions: Conditions = field(default_factory=Conditions, repr=False)
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     read_calls: ReadCalls = field(default=no_calls, repr=False, compare=False)
@@ -149,18 +148,18 @@ class EvaluationResults:
     roomy: tuple[str, ...] = field(default=(), repr=False, compare=False)
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
 
-    def on_terms(self, terms: Terms) -> "EvaluationResults":
-        """Return the same with the terms; where budgets differ, no method is Pareto-optimal."""
-        analysis, metadata = self.analysis, {**self.metadata, "context_budgets": terms.budgets}
-        if terms.conditions:
-            told = {m: [each.to_dict() for each in h] for m, h in terms.conditions.items()}
+    def under_conditions(self, conditions: Conditions) -> "EvaluationResults":
+        """Return the same with its conditions; if budgets differ, no method is Pareto-optimal."""
+        analysis, metadata = self.analysis, {**self.metadata, "context_budgets": conditions.budgets}
+        if conditions.handicaps:
+            told = {m: [each.to_dict() for each in h] for m, h in conditions.handicaps.items()}
             metadata["conditions"] = told
         if refused := refused_parameters(self.results):
             metadata["refused_parameters"] = refused
-        if analysis is not None and terms.differ:
+        if analysis is not None and conditions.differ:
             unknown = {m: replace(e, is_pareto=None) for m, e in analysis.efficiency.items()}
             analysis = replace(analysis, efficiency=unknown)
-        return replace(self, terms=terms, analysis=analysis, metadata=metadata)
+        return replace(self, conditions=conditions, analysis=analysis, metadata=metadata)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from graphrag.text.phrases import join_names
 
-Conditions = Mapping[str, tuple["Handicap", ...]]
+Handicaps = Mapping[str, tuple["Handicap", ...]]
 """Method -> its handicaps; a method without any is not there."""
 
 
@@ -43,7 +43,7 @@ class Handicap:
         return {"without": self.what, "why": self.why, "n": self.n, "of": self.of}
 
 
-def read_conditions(
+def read_handicaps(
     responses: Iterable[Answered], lacking: Mapping[str, Iterable[tuple[str, str]]] = {}
 ) -> dict[str, tuple[Handicap, ...]]:
     """Return the handicaps of methods by what their searches said, and what their index lacks.
@@ -80,7 +80,7 @@ _WHAT = {"words alone ranked the texts": "vectors"}
 """How a note of a search begins -> what the search did without."""
 
 
-def tell_conditions(conditions: Conditions) -> str:
+def tell_handicaps(conditions: Handicaps) -> str:
     """Return who had to do without what, as the end of a sentence; "" where nobody had to."""
     groups: dict[str, list[str]] = {}
     for method, handicaps in conditions.items():
@@ -88,7 +88,7 @@ def tell_conditions(conditions: Conditions) -> str:
     return "; ".join(f"{join_names(names)} {what}" for what, names in groups.items())
 
 
-def explain_conditions(conditions: Conditions) -> list[str]:
+def explain_handicaps(conditions: Handicaps) -> list[str]:
     """Return why methods had to do without something, a line each."""
     groups: dict[str, list[str]] = {}
     for method, handicaps in conditions.items():

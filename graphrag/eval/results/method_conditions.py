@@ -1,10 +1,10 @@
-"""On what terms the methods of a run answered: what each was given, what it needs and costs."""
+"""Under what conditions the methods of a run answered: what each was given, needs and costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from graphrag.eval.results.handicaps import Conditions, Handicap
+from graphrag.eval.results.handicaps import Handicap, Handicaps
 from graphrag.eval.results.scored_rows import QuestionKey, Row, item_means
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.index_costs import KINDS, IndexCost
@@ -20,21 +20,21 @@ Costs = Mapping[QuestionKey, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """On what terms the methods of a run answered, as far as it is known.
+class Conditions:
+    """Under what conditions the methods of a run answered, as far as it is known.
 
     ``search_methods``: method -> the search behind it; one that is not there has its own name.
     ``budgets``: method -> index key -> the most tokens of context that an answer is written from,
     of methods with such a setting. ``index_costs``: name of an index -> what it took to build, None
     where that is not known. ``indexes``: method -> index key -> name of the index that it asks; of
-    a method that is not there the key. ``conditions``: see :func:`read_conditions`.
+    a method that is not there the key. ``handicaps``: see :func:`read_handicaps`.
     """
 
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
     indexes: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    conditions: Conditions = field(default_factory=dict[str, tuple[Handicap, ...]])
+    handicaps: Handicaps = field(default_factory=dict[str, tuple[Handicap, ...]])
 
     def index_of(self, key: str, method: str) -> str:
         """Return the name of the index that a method asks about a key."""
@@ -75,12 +75,12 @@ class Terms:
         return any(budget != budgets[0] for budget in budgets)
 
 
-def read_terms(
+def read_conditions(
     setup: RunSetup,
     search_methods: Mapping[str, str],
     index_costs: Mapping[str, IndexCost | None] | None = None,
-) -> Terms:
-    """Return the terms of a run that was set up so."""
+) -> Conditions:
+    """Return the conditions of a run that was set up so, without handicaps, which answers tell."""
     budgets: dict[str, dict[str, int]] = {}
     index_names: dict[str, dict[str, str]] = {}
     indexes = setup.indexes if "indexes" in setup.root else dict[str, dict[str, Any]]()
@@ -90,7 +90,7 @@ def read_terms(
             if budget is not None and has_budget(search_methods.get(method, method)):
                 budgets.setdefault(method, {})[key] = budget
             index_names.setdefault(method, {})[key] = setup.index_of(key, method)
-    return Terms(search_methods, budgets, index_costs or {}, index_names)
+    return Conditions(search_methods, budgets, index_costs or {}, index_names)
 
 
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:
@@ -122,6 +122,8 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
     }
 
 
-def cost_of(terms: Terms, method: str, unit: Unit) -> float | None:
+def cost_of(conditions: Conditions, method: str, unit: Unit) -> float | None:
     """Return what the indexes that a method asks cost, as far as it needs them; None: not known."""
-    return index_cost(terms.search_methods.get(method, method), terms.costs_of(method), unit)
+    return index_cost(
+        conditions.search_methods.get(method, method), conditions.costs_of(method), unit
+    )

@@ -132,7 +132,7 @@ def compute_figures(
         _describe_answer(result, samples.get(result.sample_id), config, is_judged, gradings)
         for result in first
     ]
-    index_of = results.terms.index_of
+    index_of = results.conditions.index_of
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
     measurable = list(compress(first, is_there))
     measured_details = list(compress(details, is_there))
@@ -147,7 +147,7 @@ def compute_figures(
         is_told = result.method in telling
         found = measure(sample, result, view, settings, detail["judge_score"], is_told)
         measured.append(found)
-        search = results.terms.search_methods.get(result.method, "")
+        search = results.conditions.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, result, view, needed, has_verdicts, found.stages))
     measured = _drop_unknown(measured, measured_details)
@@ -198,7 +198,7 @@ def compute_figures(
         ),
         evaluations=evaluations,
         traced=list(zip(measured, records, strict=True)),
-        index_costs=results.terms.index_costs,
+        index_costs=results.conditions.index_costs,
     )
 
 

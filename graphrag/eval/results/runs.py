@@ -16,7 +16,7 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.scorer_registry import SCORERS
 from graphrag.eval.results.analysis import latencies_of, may_wait
-from graphrag.eval.results.handicaps import Handicap, read_conditions
+from graphrag.eval.results.handicaps import Handicap, read_handicaps
 from graphrag.eval.results.scored_rows import (
     FAILED_AS_0,
     NOT_KEPT,
@@ -87,7 +87,7 @@ class RunMetadata:
     ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
     really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
     contexts that held most of a text; none where a run's are not known. ``search_methods``: see
-    ``RunDetails``. ``conditions``: see :func:`read_conditions`.
+    ``RunDetails``. ``conditions``: see :func:`read_handicaps`.
     """
 
     name: str
@@ -243,7 +243,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         indexes=run.details.indexes,
         roomy=run.details.roomy,
         search_methods=run.details.search_methods,
-        conditions=read_conditions(outlines, run.details.lacking),
+        conditions=read_handicaps(outlines, run.details.lacking),
     )
 
 

@@ -471,7 +471,7 @@ async def run_evaluation(
     from graphrag.eval.results.evaluation_results import (
         aggregate_results,  # numpy: no run of a runner needs it
     )
-    from graphrag.eval.results.method_conditions import read_terms
+    from graphrag.eval.results.method_conditions import read_conditions
 
     roots = {key: str(root) for key, root in index_configs.items()}
     settings = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
@@ -481,9 +481,9 @@ async def run_evaluation(
     searches = config.searches_asked(config.indexes)
     headers = await read_headers(config.project_folders(), searches)
     described = describe_indexes(config, method_set, headers, headers)
-    terms = read_terms(RunSetup({"indexes": described}), method_set.search_methods())
+    conditions = read_conditions(RunSetup({"indexes": described}), method_set.search_methods())
     results = aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
-    return results.on_terms(terms)
+    return results.under_conditions(conditions)
 
 
 def _watch(callback: ProgressCallback | None) -> Watch:

@@ -10,7 +10,7 @@ from graphrag.eval.report.formatting import points as points_cell
 from graphrag.eval.report.run_tables import by_score
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.method_conditions import Terms
+from graphrag.eval.results.method_conditions import Conditions
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.svg_chart import Axis, Drawing, Point, Series
@@ -34,7 +34,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     is_equal = not prices.budgets
     plots = {
         "cost": _plot_tradeoff(analysis, costs, unit, note, is_equal),
-        "index": _plot_indexes(prices, results.terms, analysis),
+        "index": _plot_indexes(prices, results.conditions, analysis),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
         "latency": _plot_tradeoff(
@@ -143,7 +143,7 @@ def _plot_tradeoff(
     )
 
 
-def _plot_indexes(prices: Prices, terms: Terms, analysis: Analysis) -> Drawing | None:
+def _plot_indexes(prices: Prices, conditions: Conditions, analysis: Analysis) -> Drawing | None:
     """Return the score against the price of 1,000 questions with the index: a curve a search.
 
     None unless methods ask different indexes, and two prices are known.
@@ -159,9 +159,9 @@ def _plot_indexes(prices: Prices, terms: Terms, analysis: Analysis) -> Drawing |
     curves: dict[str, list[str]] = {}
     points: dict[str, Point] = {}
     for method in sorted(priced, key=priced.__getitem__):
-        search, price = terms.search_methods.get(method, method), priced[method]
+        search, price = conditions.search_methods.get(method, method), priced[method]
         # A search of one index under other settings is no point of the same curve.
-        is_there = any(not terms.differ_in_index(method, m) for m in curves.get(search, ()))
+        is_there = any(not conditions.differ_in_index(method, m) for m in curves.get(search, ()))
         curves.setdefault(method if is_there else search, []).append(method)
         is_alone = all(price - other.x > _NEAR * widest for other in points.values())
         title = f"{method}, {plain_amount(price)} {name}"

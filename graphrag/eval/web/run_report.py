@@ -17,9 +17,9 @@ from graphrag.eval.report.run import analysis_of, list_both, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.report.table import Line
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.handicaps import read_conditions
+from graphrag.eval.results.handicaps import read_handicaps
 from graphrag.eval.results.human_labels import correct_comparisons, read_labels
-from graphrag.eval.results.method_conditions import read_terms
+from graphrag.eval.results.method_conditions import read_conditions
 from graphrag.eval.results.question_groups import group_questions
 from graphrag.eval.results.run_figures import (
     Figures,
@@ -164,18 +164,18 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
         method: Counter(sample.imdb_key for sample in method_samples for _ in range(config.trials))
         for method, method_samples in by_method.items()
     }
-    terms = read_terms(
+    conditions = read_conditions(
         run.setup,
         details.search_methods,
         {key: details.index_costs.get(key) for key in run.setup.searched()},
     )
-    terms = replace(terms, conditions=read_conditions(outcome.results, details.lacking))
+    conditions = replace(conditions, handicaps=read_handicaps(outcome.results, details.lacking))
     results = aggregate_results(
         outcome.results,
         config.metrics,
         planned if samples else None,
         config.equivalence_margin,
-    ).on_terms(terms)
+    ).under_conditions(conditions)
     if results.analysis is not None and outcome.results:
         rows = results.rows
         first = [row for row in rows if not row.trial]  # which is what people labeled
