@@ -35,6 +35,7 @@ EXPECTED = {
     ),
     "multihop-rag": (2, 3, {"kind": "inference_query", "evidence": QUOTES, "n_sources": 0}),
     "graphrag-bench": (1, 1, {"kind": "Complex Reasoning", "evidence": QUOTES[1:]}),
+    "ultradomain": (2, 1, {"kind": "fiction", "answer": "Port Sorrel"}),
     "benchmark-qed": (1, 0, {"kind": "data_local", "says": ["It names Port Sorrel."]}),
     "squad": (2, 1, {"evidence": TEXTS[1:], "n_sources": 1, "answer": "Port Sorrel"}),
     "ragas": (1, 2, {"hops": 2, "evidence": TEXTS, "answer": "Port Sorrel"}),

@@ -61,6 +61,17 @@ BENCH = [
     }
 ]
 CORPUS = {"corpus_name": "Novel-7", "context": " ".join(text for _, text in PASSAGES)}
+_NOVEL = {"context": CORPUS["context"], "label": "fiction", "meta": {"title": "The Lighthouse"}}
+ULTRA = [
+    {"_id": "u1", "input": QUESTION, "answers": ["Port Sorrel"], "length": 40, **_NOVEL},
+    {
+        "_id": "u2",
+        "input": "Who built the tower?",
+        "answers": ["Ines Vale"],
+        "length": 40,
+        **_NOVEL,
+    },
+]
 QED_QUESTIONS = [
     {"id": "q1", "text": QUESTION, "question_type": "data_local", "references": ["12"]},
     {"id": "q2", "text": "What do the texts say of towers?", "question_type": "data_global"},
@@ -128,6 +139,7 @@ def write_samples(folder):
         "musique": {"musique_ans_dev.jsonl": MUSIQUE},
         "multihop-rag": {"MultiHopRAG.json": MULTIHOP, "corpus.json": ARTICLES},
         "graphrag-bench": {"novel_questions.json": BENCH, "novel.json": CORPUS},
+        "ultradomain": {"fiction.jsonl": "\n".join(map(json.dumps, ULTRA))},
         "benchmark-qed": {"questions.json": QED_QUESTIONS, "assertions.json": QED_ASSERTIONS},
         "squad": {"dev-v2.0.json": SQUAD},
         "ragas": {"testset.jsonl": RAGAS},

@@ -80,7 +80,8 @@ def test_tables_in_files_are_mapped_and_others_are_not(tmp_path):
     assert not (tmp_path / FOLDER).exists()
     assert contents(open_graph_of(stored).graph) == expected
     assert the_cache(files).is_dir()
-    pd.testing.assert_frame_equal(stored.table("entities"), pd.read_parquet(files["entities"]))
+    filled = pd.read_parquet(files["entities"]).assign(type="")
+    pd.testing.assert_frame_equal(stored.table("entities"), filled)
     assert not stored.has("covariates")
     with pytest.raises(IndexNotBuiltError, match="no covariates table"):
         stored.table("covariates")

@@ -231,6 +231,17 @@ class _GraphRAGBench(_Question):
         yield self.entry((), [Support(self.source, quote) for quote in self.evidence])
 
 
+class _UltraDomain(_Question):
+    keys = ({"input", "context", "answers"},)
+    question: str = Field(validation_alias="input")
+    title: str = Field("", validation_alias=AliasPath("meta", "title"))
+    context: str  # a book, which its other questions repeat
+    kind: str | None = Field(None, validation_alias="label")
+
+    def entries(self) -> Iterable[Entry]:
+        yield self.entry([Document(self.title, self.context)])
+
+
 class _BenchmarkQED(_Question):
     keys = ({"question_text"}, {"id", "text"})
     question: str = Field(validation_alias=AliasChoices("question_text", "text"))
@@ -359,6 +370,9 @@ FORMATS: Mapping[str, Format] = {
     "multihop-rag": Format(_MultiHop, f"{_GITHUB}/yixuantt/MultiHop-RAG", "ODC-BY 1.0", False),
     "graphrag-bench": Format(
         _GraphRAGBench, f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark", "MIT", False
+    ),
+    "ultradomain": Format(
+        _UltraDomain, "https://huggingface.co/datasets/TommyChien/UltraDomain", "Apache-2.0", False
     ),
     "benchmark-qed": Format(_BenchmarkQED, f"{_GITHUB}/microsoft/benchmark-qed"),
     "squad": Format(_SquadArticle, "https://rajpurkar.github.io/SQuAD-explorer/"),
