@@ -93,6 +93,15 @@ class FilteredReplyError(RuntimeError):
         super().__init__("the service's content filter stopped the reply")
 
 
+class UnstreamedReplyError(RuntimeError):
+    """Nothing came of a streamed reply: the service streams none, and is asked for it whole."""
+
+    status_code, param = 422, "stream"
+
+    def __init__(self) -> None:
+        super().__init__("the service streamed nothing")
+
+
 class GarbledReplyError(RuntimeError):
     """What came is not what a model says; the message is one sentence.
 

@@ -12,6 +12,7 @@ from graphrag.query.client.call_errors import (
     FilteredReplyError,
     GarbledReplyError,
     RetryPolicy,
+    UnstreamedReplyError,
     read_retry_policy,
     read_usage,
 )
@@ -232,7 +233,10 @@ class CountedCompletion:
         redactor = StreamRedactor()
 
         def received() -> Answer | None:
-            return count() if texts or thoughts or usage else None
+            return count() if has_begun() else None
+
+        def has_begun() -> bool:
+            return any(texts) or bool(thoughts or usage)
 
         def count() -> Answer:
             text = "".join(texts)
@@ -263,6 +267,8 @@ class CountedCompletion:
                 n_characters += len(text)
                 check_size(n_characters)
                 pass_on(spoken.feed(text))
+            if not has_begun() and reason in (None, "stop"):  # which litellm says by itself
+                raise UnstreamedReplyError
             has_form = request.get("response_format") is not None
             is_open = not thoughts and self._is_open("".join(texts), reason, learns=not has_form)
             pass_on(spoken.end(is_open))
