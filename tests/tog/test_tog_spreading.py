@@ -29,7 +29,7 @@ from graphrag.query.graph.pagerank import (
     spread,
     weigh_texts,
 )
-from graphrag.query.graph.store import TextUnits
+from graphrag.query.graph.store import TextUnits, build_in_memory
 from graphrag.text.ranking import WordIndex
 from graphrag.text.tokenize import word_keys
 
@@ -196,6 +196,18 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     assert store.nodes_named_in("Skerry Voe") == []
     assert len(store.names_in("Ada Brandt of Skerry Voe")) == 2
     assert set(found.entities) <= {0, 1}
+
+
+def test_documents_are_told_apart_where_a_heading_does_not():
+    texts = ["Terms\nFire.", "Terms\nTheft.", "Cover\nLoss.", "No heading here.", "All of it."]
+    units = pd.DataFrame({"id": [*"abcde"], "text": texts, "document_id": [*"12345"]})
+    titles = ["car.pdf", "home.pdf", "boat.pdf", "pets.pdf", "Fees"]
+    documents = pd.DataFrame({"id": [*"12345"], "title": titles})
+    opened = build_in_memory(None, None, units, documents)
+    called = [opened.text_units.passage(place).unit.document for place in range(5)]
+    assert called == ["Terms (car.pdf)", "Terms (home.pdf)", "Cover", "pets.pdf", "Fees"]
+    alone = build_in_memory(None, None, units.iloc[3:4], documents.iloc[3:4])
+    assert alone.text_units.passage(0).unit.document == "", "one has nothing to be told from"
 
 
 def scored(units: TextUnits, question: str, k: int) -> list[str]:

@@ -1,6 +1,6 @@
 """From an index's tables to the arrays that a graph is searched with, and names in texts."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -110,7 +110,7 @@ def build_arrays(
     edges = _sort_edges(ends, names.n)
     rows = _rows(DOCUMENTS.stream(documents), "id", "title")
     document_titles = {document: title for document, title in rows if document}
-    unit_titles = _titles_of_texts(text_units, document_titles)
+    unit_titles, unit_documents = _titles_of_texts(text_units, document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
@@ -126,7 +126,7 @@ def build_arrays(
         pairs[0].append(found.texts + first)
         pairs[1].append(found.names)
         first += batch.num_rows
-    documents_of = arrow.array(unit_titles, type=arrow.string())
+    documents_of = arrow.array(unit_documents, type=arrow.string())
     write("unit_documents", arrow.RecordBatch.from_pydict({"document": documents_of}))
     ids = arrow.array(list(numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
@@ -145,10 +145,12 @@ def build_arrays(
     return GraphArrays(*edges, *keys, *mentions, standing, topics, *forms)
 
 
-def _titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:
-    """Return the title of each text unit's document; ``titles`` are those of documents by id.
+def _titles_of_texts(
+    text_units: Iterable[Batch], titles: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Return what the document of each text unit is about, and what it is called.
 
-    A text unit without a document is one of its own.
+    ``titles`` are those of documents by id. A text unit without a document is one of its own.
     """
     documents: list[str] = []
     beginnings: dict[str, tuple[int, str]] = {}
@@ -159,7 +161,24 @@ def _titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> 
         if document not in beginnings or number < beginnings[document][0]:
             beginnings[document] = (number, text[: 2 * MAX_HEADING_CHARS].lstrip())
     topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
-    return [topics[document] for document in documents]
+    called = _tell_apart(topics, titles)
+    return [topics[document] for document in documents], [called[name] for name in documents]
+
+
+def _tell_apart(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
+    """Return what documents are called: what each is about, or its title where that isn't told.
+
+    What several are about is followed by their titles, which tell them apart.
+    """
+    shared = Counter(topics.values())
+    called = dict(topics)
+    for document, topic in topics.items():
+        title = titles.get(document, "").strip()
+        if not topic and len(topics) > 1:
+            called[document] = title
+        elif shared[topic] > 1 and title not in ("", topic):
+            called[document] = f"{topic} ({title})"
+    return called
 
 
 def _number_topics(titles: Sequence[str], names: Names) -> Ints:

@@ -38,7 +38,7 @@ from graphrag.text.tokenize import word_key
 _log = logging.getLogger(__name__)
 
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 13
+_FORMAT = 14
 _READ = ("entities", "relationships", "documents")
 _TABLES = ("entities", "relationships", "unit_documents", "cited_ids")
 _PROBED_BYTES = 1 << 16
@@ -75,7 +75,7 @@ class RelationshipRow:
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """One text unit, of the ``document`` with that title."""
+    """One text unit, of the ``document`` that is called so."""
 
     id: str
     human_readable_id: int
@@ -212,7 +212,7 @@ def _read_row(
 class TextUnits:
     """Ranks text units and reads them, by passages of ``passage_tokens``, see :class:`Passages`.
 
-    ``documents``: the title of each text unit's document.
+    ``documents``: what each text unit's document is called.
     """
 
     def __init__(
