@@ -70,25 +70,46 @@ class Cell:
 
 
 CHOSEN_ON = (
-    *(Cell(3, 120, 60, MIDDLING, judge) for judge in (GOOD, USUAL, HARSH, NEVER_ERRS)),
-    *(Cell(3, 120, 60, RARE, judge) for judge in (GOOD, USUAL, HARSH, LENIENT, ALWAYS_1)),
-    Cell(1, 100, 0, MIDDLING, USUAL),
-    Cell(1, 100, 0, RARE, USUAL),
+    *(
+        Cell(documents=3, questions=120, labels=60, right=MIDDLING, judge=judge)
+        for judge in (GOOD, USUAL, HARSH, NEVER_ERRS)
+    ),
+    *(
+        Cell(documents=3, questions=120, labels=60, right=RARE, judge=judge)
+        for judge in (GOOD, USUAL, HARSH, LENIENT, ALWAYS_1)
+    ),
+    Cell(documents=1, questions=100, labels=0, right=MIDDLING, judge=USUAL),
+    Cell(documents=1, questions=100, labels=0, right=RARE, judge=USUAL),
 )
 CHECKED_ON = (
-    *(Cell(3, 120, 120, RARE, judge) for judge in (GOOD, USUAL, LENIENT, NEVER_ERRS)),
-    *(Cell(3, 120, 240, RARE, judge) for judge in (GOOD, LENIENT)),
-    *(Cell(1, 1000, 60, RARE, judge) for judge in (USUAL, LENIENT, (0.15, 0.10))),
-    Cell(2, 45, 60, RARE, USUAL),
-    Cell(1, 1000, 120, MIDDLING, (0.15, 0.10)),
-    Cell(3, 120, 80, (0.95, 0.93, 0.9, 0.8, 0.7), USUAL),
-    Cell(3, 120, 80, (0.97, 0.97), (0.03, 0.5)),
-    Cell(40, 9, 240, RARE, (0.05, 0.5)),
-    Cell(40, 9, 240, MIDDLING, USUAL),
-    *(Cell(3, 120, 0, right, GOOD) for right in (MIDDLING, RARE)),
-    *(Cell(1, 100, 0, right, (0.02, 0.05)) for right in (MIDDLING, RARE)),
-    Cell(1, 30, 0, MIDDLING, USUAL),
-    Cell(40, 9, 0, RARE, USUAL),
+    *(
+        Cell(documents=3, questions=120, labels=120, right=RARE, judge=judge)
+        for judge in (GOOD, USUAL, LENIENT, NEVER_ERRS)
+    ),
+    *(
+        Cell(documents=3, questions=120, labels=240, right=RARE, judge=judge)
+        for judge in (GOOD, LENIENT)
+    ),
+    *(
+        Cell(documents=1, questions=1000, labels=60, right=RARE, judge=judge)
+        for judge in (USUAL, LENIENT, (0.15, 0.10))
+    ),
+    Cell(documents=2, questions=45, labels=60, right=RARE, judge=USUAL),
+    Cell(documents=1, questions=1000, labels=120, right=MIDDLING, judge=(0.15, 0.10)),
+    Cell(documents=3, questions=120, labels=80, right=(0.95, 0.93, 0.9, 0.8, 0.7), judge=USUAL),
+    Cell(documents=3, questions=120, labels=80, right=(0.97, 0.97), judge=(0.03, 0.5)),
+    Cell(documents=40, questions=9, labels=240, right=RARE, judge=(0.05, 0.5)),
+    Cell(documents=40, questions=9, labels=240, right=MIDDLING, judge=USUAL),
+    *(
+        Cell(documents=3, questions=120, labels=0, right=right, judge=GOOD)
+        for right in (MIDDLING, RARE)
+    ),
+    *(
+        Cell(documents=1, questions=100, labels=0, right=right, judge=(0.02, 0.05))
+        for right in (MIDDLING, RARE)
+    ),
+    Cell(documents=1, questions=30, labels=0, right=MIDDLING, judge=USUAL),
+    Cell(documents=40, questions=9, labels=0, right=RARE, judge=USUAL),
 )
 
 
@@ -164,20 +185,63 @@ class Case:
 ALIKE: tuple[Errors, Errors] = ((0.08, 0.25), (0.08, 0.25))
 APART: tuple[Errors, Errors] = ((0.02, 0.40), (0.15, 0.10))
 CASES = (
-    Case("errs alike", 3, 120, 80, ALIKE),
-    Case("favours the first", 3, 120, 80, APART),
-    Case("favours the second", 3, 120, 80, (APART[1], APART[0])),
-    Case("favours, more labels", 3, 120, 140, APART),
-    Case("favours, 1 document", 1, 120, 70, APART),
-    Case("favours, 1,000 questions", 1, 1000, 120, APART),
-    Case("favours, 40 documents", 40, 9, 160, APART, shift=0.1),
-    Case("favours, 100 documents", 100, 3, 240, APART, shift=0.1),
-    Case("favours, 90 % answered alike", 3, 120, 80, APART, same=0.9),
-    Case("never errs", 3, 120, 80, ((0.0, 0.0), (0.0, 0.0))),
-    Case("lenient, 95 % right", 3, 120, 60, (LENIENT, LENIENT), share=0.95),
-    Case("favours, 95 % right", 3, 120, 60, (LENIENT, USUAL), share=0.95),
-    Case("favours, all labelled", 1, 100, 0, APART),
-    Case("favours, 95 % right, all", 1, 100, 0, (LENIENT, USUAL), share=0.95),
+    Case(name="errs alike", documents=3, questions=120, labels=80, errors=ALIKE),
+    Case(name="favours the first", documents=3, questions=120, labels=80, errors=APART),
+    Case(
+        name="favours the second",
+        documents=3,
+        questions=120,
+        labels=80,
+        errors=(APART[1], APART[0]),
+    ),
+    Case(name="favours, more labels", documents=3, questions=120, labels=140, errors=APART),
+    Case(name="favours, 1 document", documents=1, questions=120, labels=70, errors=APART),
+    Case(name="favours, 1,000 questions", documents=1, questions=1000, labels=120, errors=APART),
+    Case(
+        name="favours, 40 documents", documents=40, questions=9, labels=160, errors=APART, shift=0.1
+    ),
+    Case(
+        name="favours, 100 documents",
+        documents=100,
+        questions=3,
+        labels=240,
+        errors=APART,
+        shift=0.1,
+    ),
+    Case(
+        name="favours, 90 % answered alike",
+        documents=3,
+        questions=120,
+        labels=80,
+        errors=APART,
+        same=0.9,
+    ),
+    Case(name="never errs", documents=3, questions=120, labels=80, errors=((0.0, 0.0), (0.0, 0.0))),
+    Case(
+        name="lenient, 95 % right",
+        documents=3,
+        questions=120,
+        labels=60,
+        errors=(LENIENT, LENIENT),
+        share=0.95,
+    ),
+    Case(
+        name="favours, 95 % right",
+        documents=3,
+        questions=120,
+        labels=60,
+        errors=(LENIENT, USUAL),
+        share=0.95,
+    ),
+    Case(name="favours, all labelled", documents=1, questions=100, labels=0, errors=APART),
+    Case(
+        name="favours, 95 % right, all",
+        documents=1,
+        questions=100,
+        labels=0,
+        errors=(LENIENT, USUAL),
+        share=0.95,
+    ),
 )
 
 

@@ -60,7 +60,7 @@ def compare(right: np.ndarray) -> Family:
     raised = np.take_along_axis(p, order, 1) * (K - np.arange(K))
     corrected = np.empty_like(p)
     np.put_along_axis(corrected, order, np.minimum(1, np.maximum.accumulate(raised, 1)), 1)
-    return Family(right.shape[1], n10, n01, corrected)
+    return Family(n=right.shape[1], n10=n10, n01=n01, p_holm=corrected)
 
 
 def show_intervals(draws: int = 10_000) -> None:

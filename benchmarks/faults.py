@@ -74,8 +74,8 @@ class Setting:
 
 
 SETTINGS = {
-    "heavy": Setting(0.30, 0.20, 0.15, 0.10),
-    "outage": Setting(0.05, 0.02, 0.02, 0.02, has_outage=True),
+    "heavy": Setting(throttled=0.30, broken=0.20, dropped=0.15, garbage=0.10),
+    "outage": Setting(throttled=0.05, broken=0.02, dropped=0.02, garbage=0.02, has_outage=True),
 }
 
 
@@ -143,13 +143,20 @@ async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
 
     async def mine(question: str) -> MethodAnswer:
         answer = (await model.completion_async(messages=question)).content
-        return MethodAnswer(answer, ("The lamps are kept by Marta Quill.",))
+        return MethodAnswer(response=answer, contexts=("The lamps are kept by Marta Quill.",))
 
     config = EvaluationConfig(root=folder, concurrency=PLACES)
     runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
-    samples = [Sample(f"s{i}", "a", f"Who keeps lamp {i}?", "Marta Quill") for i in range(N)]
+    samples = [
+        Sample(
+            id=f"s{i}", imdb_key="a", question=f"Who keeps lamp {i}?", ground_truth="Marta Quill"
+        )
+        for i in range(N)
+    ]
     with unkept_session() as session:
-        return await runner.run(Work(config, [Unit(s.id, s, "mine") for s in samples], session))
+        return await runner.run(
+            Work(config, [Unit(key=s.id, sample=s, method="mine") for s in samples], session)
+        )
 
 
 def spent(outcome: RunOutcome) -> Usage:
@@ -181,7 +188,7 @@ def measure(name: str, seed: int, kind: str) -> str:
     with tempfile.TemporaryDirectory() as folder, running_server(reply) as server:
         right = asyncio.run(run(server, kind, Path(folder)))
         assert right.is_complete
-        before, faults = len(server.records), Faults(SETTINGS[name], seed)
+        before, faults = len(server.records), Faults(setting=SETTINGS[name], seed=seed)
         server.behaviour = type(server.behaviour)(
             reply, lambda number, request: faults(number - before, request)
         )

@@ -62,17 +62,17 @@ class Size:
 
 
 SIZES = (
-    Size("smallest", 1, 100_000),
-    Size("one document", 1, 1_000_000),
-    Size("one line", 1, 1_000_000, has_lines=False),
-    Size("1,000 documents", 1_000, 1_000),
-    Size("10,000 text units", 10, 1_120_000),
+    Size(name="smallest", n_documents=1, n_characters=100_000),
+    Size(name="one document", n_documents=1, n_characters=1_000_000),
+    Size(name="one line", n_documents=1, n_characters=1_000_000, has_lines=False),
+    Size(name="1,000 documents", n_documents=1_000, n_characters=1_000),
+    Size(name="10,000 text units", n_documents=10, n_characters=1_120_000),
 )
 QUICK = (
-    Size("smallest", 1, 20_000),
-    Size("one document", 1, 100_000),
-    Size("one line", 1, 100_000, has_lines=False),
-    Size("50 documents", 50, 1_000),
+    Size(name="smallest", n_documents=1, n_characters=20_000),
+    Size(name="one document", n_documents=1, n_characters=100_000),
+    Size(name="one line", n_documents=1, n_characters=100_000, has_lines=False),
+    Size(name="50 documents", n_documents=50, n_characters=1_000),
 )
 
 
@@ -182,7 +182,13 @@ def _samples(folder: Path) -> list:
 
     rows = json.loads((folder / "questions.json").read_text())
     return [
-        Sample(r["id"], KEY, r["question"], r["answer"], evidence=tuple(r["evidence"]))
+        Sample(
+            id=r["id"],
+            imdb_key=KEY,
+            question=r["question"],
+            ground_truth=r["answer"],
+            evidence=tuple(r["evidence"]),
+        )
         for r in rows
     ]
 
@@ -318,7 +324,12 @@ def main() -> None:
     parser.add_argument("--one-line", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.step:
-        size = Size(chosen.size, chosen.documents, chosen.characters, not chosen.one_line)
+        size = Size(
+            name=chosen.size,
+            n_documents=chosen.documents,
+            n_characters=chosen.characters,
+            has_lines=not chosen.one_line,
+        )
         print(json.dumps(run_step(chosen.step, chosen.folder, size)))
         return
     sizes = QUICK if chosen.quick else SIZES

@@ -73,7 +73,9 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
     setup = describe_setup(config, samples, described, {"model": "scripted"})
     units = plan_run(samples, ["local"], described)
     with EvaluationStore(folder / "eval.db") as store:
-        run = store.add_run(setup, samples, RunDetails("command", items, config.to_dict()))
+        run = store.add_run(
+            setup, samples, RunDetails(origin="command", n_units=items, config=config.to_dict())
+        )
         runner = ScriptedRunner(config, answer, Judge())
         session = StoredSession(store, run.run_id)
         outcome = asyncio.run(runner.run(Work(config, units, session)))

@@ -155,7 +155,14 @@ async def ask(index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]) 
         seconds = time.perf_counter() - started
         read = reader.read(method, result.context_data)
         shown = (read.text_unit_ids or ())[: read.n_sources]
-        asked.append(Asked(tuple(shown), str(result.context_text), result.usage, seconds))
+        asked.append(
+            Asked(
+                shown=tuple(shown),
+                context=str(result.context_text),
+                usage=result.usage,
+                seconds=seconds,
+            )
+        )
     return asked
 
 

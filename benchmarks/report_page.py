@@ -52,8 +52,16 @@ FILTERS = (("text", "answer 77"), ("text", ""), ("is:tog", "0"), ("order", "ques
 
 
 def result(n: int, method: str) -> QueryResult:
-    verdict = JudgeResult(int((n * 7919 + len(method)) % 3 > 0), "The answer says the same.")
-    usage = Usage(2, 4000 + n * 31 % 997, 300, cost_usd=0.002, models=("gpt",))
+    verdict = JudgeResult(
+        score=int((n * 7919 + len(method)) % 3 > 0), reason="The answer says the same."
+    )
+    usage = Usage(
+        llm_calls=2,
+        prompt_tokens=4000 + n * 31 % 997,
+        output_tokens=300,
+        cost_usd=0.002,
+        models=("gpt",),
+    )
     return QueryResult(
         imdb_key=f"film-{n % 5}",
         question=f"Question {n}: who sold the silver pendulum of the tower clock, and to whom?",
@@ -107,7 +115,10 @@ def store_run(folder: Path, n_questions: int) -> str:
     """Keep a finished run, and return its id."""
     found = [result(n, method) for n in range(n_questions) for method in STORED_METHODS]
     asked = {each.sample_id: each for each in found}
-    samples = [Sample(i, r.imdb_key, r.question, r.ground_truth) for i, r in asked.items()]
+    samples = [
+        Sample(id=i, imdb_key=r.imdb_key, question=r.question, ground_truth=r.ground_truth)
+        for i, r in asked.items()
+    ]
     config = EvaluationConfig.model_validate(
         {"methods": STORED_METHODS, "metrics": METRICS, "output": {"dir": str(folder)}}
     )
@@ -115,7 +126,9 @@ def store_run(folder: Path, n_questions: int) -> str:
     indexes = {each.imdb_key: about for each in found}
     setup = describe_setup(config, samples, indexes, {"model": "openai/gpt"})
     with EvaluationStore(folder / "eval.db") as store:
-        details = RunDetails("command", len(found), config.to_dict(), command="graphrag eval")
+        details = RunDetails(
+            origin="command", n_units=len(found), config=config.to_dict(), command="graphrag eval"
+        )
         run_id = store.add_run(setup, samples, details).run_id
         for each in found:
             unit = f"{each.sample_id} {each.method}"

@@ -35,7 +35,7 @@ def open_runner(config: EvaluationConfig, folder: Path):
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 
     async def given(question: str):
-        return MethodAnswer("Jonas Feld.", (CONTEXT,))
+        return MethodAnswer(response="Jonas Feld.", contexts=(CONTEXT,))
 
     return EvaluationRunner(config, None, {"isle": folder}, {"given": given})
 

@@ -274,7 +274,15 @@ async def ask(
         tokens = usage.prompt_tokens + usage.output_tokens
         frames = cast("dict[str, Any]", result.context_data)
         shown = frozenset(frames["sources"]["id"].astype(str).to_list())
-        asked.append(Asked(share, tokens, usage.llm_calls, shown, _keeps(result)))
+        asked.append(
+            Asked(
+                share=share,
+                tokens=tokens,
+                calls=usage.llm_calls,
+                shown=shown,
+                all_kept=_keeps(result),
+            )
+        )
     return asked
 
 
@@ -383,7 +391,7 @@ async def main(given: argparse.Namespace) -> None:
     built, root = await open_index(name, merged(passages, given.merge), given)
     titles = [text.partition("\n")[0] for text in passages]
     names = Names(await asyncio.to_thread(open_graph_of, built.tables), titles)
-    oracle = Oracle(needed, names, given.noise, given.stop_errors)
+    oracle = Oracle(needed=needed, names=names, noise=given.noise, stop_errors=given.stop_errors)
     service = Service(oracle)
     index = await GraphIndex.open(under_oracle(root, service.address, given.embeddings == "none"))
     steps = [await ask(index, "ppr", round(step * given.budget), needed) for step in STEPS]

@@ -165,7 +165,14 @@ def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Me
     after, first_at = count_calls(url)
     first_s = (first_at or began) - began
     made = after - before
-    return Measured(made, first_s, found["wall"], process_s, found["cpu"], found["peak_mb"])
+    return Measured(
+        calls=made,
+        first_s=first_s,
+        wall_s=found["wall"],
+        process_s=process_s,
+        cpu_s=found["cpu"],
+        peak_mb=found["peak_mb"],
+    )
 
 
 def show(ways: Sequence[str], concurrency: int, latency_s: float, calls: int, index: Path) -> None:

@@ -124,7 +124,7 @@ async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path
     async def given(question: str):
         if not _TIMES:  # what was read and opened before counts towards the whole process
             begin()
-        return MethodAnswer("Jonas Feld.", (CONTEXT,))
+        return MethodAnswer(response="Jonas Feld.", contexts=(CONTEXT,))
 
     load(kind)
     rows = make_rows(calls // N_METRICS)

@@ -75,10 +75,15 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
         {"indexes": {"isle": str(folder)}, "methods": METHODS, "concurrency": concurrency}
     )
     samples = [
-        Sample(f"q{n}", "isle", f"Who repaired the lamp ({n})?", "Jonas Feld")
+        Sample(
+            id=f"q{n}",
+            imdb_key="isle",
+            question=f"Who repaired the lamp ({n})?",
+            ground_truth="Jonas Feld",
+        )
         for n in range((n_items + WARM_UP) // 2)
     ]
-    units = [Unit(f"{s.id}-{m}", s, m) for s in samples for m in METHODS]
+    units = [Unit(key=f"{s.id}-{m}", sample=s, method=m) for s in samples for m in METHODS]
     with EvaluationStore(folder / f"{way}.db") as store:
         run = store.add_run(RunSetup({"indexes": {}}), samples)
         session = StoredSession(store, run.run_id)
@@ -108,9 +113,20 @@ def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
     from graphrag.eval.types.verdicts import JudgeResult
     from graphrag.query.client.usage import CallAttempt, RecordedCall, Usage
 
-    attempt = CallAttempt("completion", "openai/m", "response", 900, 60, "provider", 0.2)
+    attempt = CallAttempt(
+        kind="completion",
+        model="openai/m",
+        phase="response",
+        prompt_tokens=900,
+        output_tokens=60,
+        counted_by="provider",
+        latency_s=0.2,
+    )
     call = RecordedCall("word " * 200, (attempt,))
-    usage, context = Usage(2, 1800, 120, cost_usd=0.01), "context " * 2000
+    usage, context = (
+        Usage(llm_calls=2, prompt_tokens=1800, output_tokens=120, cost_usd=0.01),
+        "context " * 2000,
+    )
     with EvaluationStore(folder / "store.db") as store:
         run = store.add_run(RunSetup({})).run_id
         started = time.perf_counter()
@@ -123,9 +139,17 @@ def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
                     store.write_call(run, scope, f"{each}", None)
                     store.write_call(run, scope, f"{each}", call)
                 if scope.work == "search":
-                    found = StoredResponse(f"u{n}", f"s{n}", "basic", "text", context, 1.0, usage)
+                    found = StoredResponse(
+                        unit=f"u{n}",
+                        sample_id=f"s{n}",
+                        method="basic",
+                        response="text",
+                        context_text=context,
+                        latency_s=1.0,
+                        usage=usage,
+                    )
                     store.append_response(run, found)
-            verdicts = {m: JudgeResult(1, "because " * 20) for m in "abcd"}
+            verdicts = {m: JudgeResult(score=1, reason="because " * 20) for m in "abcd"}
             store.append_verdicts(run, f"u{n}", verdicts, usage)
         wall = time.perf_counter() - started
         size = sum(p.stat().st_size for p in folder.glob("store.db*"))

@@ -94,7 +94,13 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
         seconds = time.perf_counter() - started
         text = batches.texts if finder is None else finder(config, arguments, log)
         abstained = log.abstained or (finder is None and not batches.is_reduced)
-        return make_result(Outcome(response, context, text, abstained), log.usage(), seconds)
+        return make_result(
+            Outcome(
+                response=response, context_data=context, context_text=text, abstained=abstained
+            ),
+            log.usage(),
+            seconds,
+        )
 
     counted.__module__ = __name__
     return counted
@@ -274,7 +280,7 @@ def _open_index(
         from graphrag.logger.standard_logging import init_loggers
 
         init_loggers(config=config, verbose=verbose, filename="query.log")
-    header = IndexHeader(config, SearchOptions(response_type=response_type))
+    header = IndexHeader(config=config, options=SearchOptions(response_type=response_type))
     return GraphIndex(header, IndexTables(**tables))
 
 

@@ -169,9 +169,11 @@ def _find_unknown(
         field = model.model_fields.get(key)
         if field is None:
             if instead := replaced_settings(model).get(key):
-                yield UnusedSetting(section, key, instead, has_gone=True)
+                yield UnusedSetting(section=section, key=key, instead=instead, has_gone=True)
             elif model.model_config.get("extra") != "allow":
-                yield UnusedSetting(section, key, nearest(key, model.model_fields))
+                yield UnusedSetting(
+                    section=section, key=key, instead=nearest(key, model.model_fields)
+                )
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
         is_mapping = getattr(field.annotation, "__origin__", None) is dict

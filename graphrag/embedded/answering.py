@@ -168,7 +168,7 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     """
     labels = [frozenset(terms(record.label)) for record in records]
     candidates = [
-        _Candidate(sentence, record, bag, label, position == 0)
+        _Candidate(sentence=sentence, record=record, bag=bag, label=label, opens=position == 0)
         for record, label in zip(records, labels, strict=True)
         for position, (sentence, bag) in enumerate(_split(record.text, language_read()))
         if not is_heading(sentence)
@@ -211,7 +211,12 @@ def _match(question: Question, candidate: _Candidate, near: frozenset[str]) -> M
     rank = coverage + _TYPE_BONUS * fits_type(question.text, sentence)
     rank -= _FRAGMENT_LOSS * (sentence[0].islower() or sentence[-1].isalnum())
     rank -= 0.002 * max(0, len(sentence.split()) - 40)
-    return Match(sentence, record, coverage, rank * _TRUST.get(record.table, 0.9))
+    return Match(
+        sentence=sentence,
+        record=record,
+        coverage=coverage,
+        rank=rank * _TRUST.get(record.table, 0.9),
+    )
 
 
 def _choose(ranked: Sequence[Match]) -> list[Match]:
@@ -293,7 +298,9 @@ def answer_reduce(request: Request) -> Reply:
         text = " ".join(piece.split()).strip("[]'\" ")
         if text and NOT_FOUND not in text:
             points.append(f"{text}]" if text.endswith(")") else text)
-    records = [Record("Reports", str(at), CITATION.sub("", p)) for at, p in enumerate(points)]
+    records = [
+        Record(table="Reports", id=str(at), text=CITATION.sub("", p)) for at, p in enumerate(points)
+    ]
     cited = [
         " ".join([match.sentence, *_first_citation(points[int(match.record.id)])])
         for match in answer_question(request.user, records).matches
@@ -323,7 +330,7 @@ def answer_primer(request: Request) -> dict[str, object] | None:
     if match is None:
         return None
     question = match["query"].strip()
-    answer = answer_question(question, [Record("Reports", "0", match["reports"])])
+    answer = answer_question(question, [Record(table="Reports", id="0", text=match["reports"])])
     return {
         "intermediate_answer": f"# {question}\n\n{answer.text}",
         "score": round(100 * answer.coverage),

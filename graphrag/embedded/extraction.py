@@ -142,7 +142,9 @@ def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
         if short not in entities:
             tie = [f"{full_name} is also called {short}."]
             entities[short] = Entity(short, kind_of(short, evidence[full_name]), tie)
-            edges[short, full_name] = Relationship(short, full_name, 2, tie)
+            edges[short, full_name] = Relationship(
+                source=short, target=full_name, count=2, sentences=tie
+            )
     return list(entities.values()), list(edges.values())
 
 
@@ -164,7 +166,7 @@ def _relate(
     with_first = [(names[0], other) for other in names[2:]]
     for source, target in dict.fromkeys([*pairwise(names), *with_first]):
         edge = edges.get((target, source)) or edges.setdefault(
-            (source, target), Relationship(source, target)
+            (source, target), Relationship(source=source, target=target)
         )
         edge.count += 1
         edge.sentences.append(sentence)

@@ -400,7 +400,9 @@ def answer_from_texts(request: Request) -> dict[str, object]:
     A question without texts is one that nothing is known of.
     """
     question, texts = str(request.material.get("question", "")), request.material.get("texts", ())
-    records = [Record("Sources", str(n), str(unit["text"])) for n, unit in enumerate(texts)]
+    records = [
+        Record(table="Sources", id=str(n), text=str(unit["text"])) for n, unit in enumerate(texts)
+    ]
     clozes = [cloze.replace(_BLANK, " ") for cloze in _CLOZE.findall(question)]
     answers = [answer_question(cloze, records) for cloze in clozes or [question]]
     is_found = min(answer.coverage for answer in answers) >= SUFFICIENT_COVERAGE

@@ -222,7 +222,7 @@ def _trim(words: Sequence[Word], start: int, stop: int) -> Mention | None:
         name += (". " if word.gap.startswith(". ") else word.gap or " ") + word.text
     if len(words[stop - 1].text) == 1 and stop - start > 1:
         name += "."
-    return Mention(" ".join(name.split()), start, stop, opens)
+    return Mention(name=" ".join(name.split()), start=start, stop=stop, opens_sentence=opens)
 
 
 def _is_no_part(words: Sequence[Word], at: int, stop: int, opens: bool) -> bool:

@@ -71,7 +71,7 @@ def read_request(messages: Iterable[Message], reply_type: object = None) -> Requ
     if not user:
         raise OfflineModelError("A request needs a user message.")
     system = "\n\n".join(text for role, text in texts if role in {"system", "developer"})
-    return Request(system, user[-1], user[0], reply_type)
+    return Request(system=system, user=user[-1], first_user=user[0], reply_type=reply_type)
 
 
 def _text(content: object) -> str:

@@ -22,11 +22,13 @@ def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResul
     Where the documents hold no answer, 1 when the prediction has a "not".
     """
     if metric == REFUSAL.name:
-        return JudgeResult(int("not" in material["predicted"].casefold().split()), "scripted")
+        return JudgeResult(
+            score=int("not" in material["predicted"].casefold().split()), reason="scripted"
+        )
     if metric != "correctness":
-        return JudgeResult(1, "scripted")
+        return JudgeResult(score=1, reason="scripted")
     is_contained = material["ground_truth"].casefold() in material["predicted"].casefold()
-    return JudgeResult(int(is_contained), "scripted")
+    return JudgeResult(score=int(is_contained), reason="scripted")
 
 
 class ScriptedJudge(MetricJudge):

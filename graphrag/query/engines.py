@@ -162,7 +162,11 @@ class ContextSearch:
             pieces.append(piece)
             if on_text is not None:
                 on_text(piece)
-        return Outcome("".join(pieces), context.context_records, context.context_chunks)
+        return Outcome(
+            response="".join(pieces),
+            context_data=context.context_records,
+            context_text=context.context_chunks,
+        )
 
 
 class _Made:
@@ -216,7 +220,12 @@ class GlobalMapReduce:
         # Without a point to answer from, a fixed sentence stands in for the last call.
         n_last = (result.llm_calls_categories or {})["reduce"]
         response = cast("str", result.response)
-        return Outcome(response, result.context_data, result.context_text, n_last == 0)
+        return Outcome(
+            response=response,
+            context_data=result.context_data,
+            context_text=result.context_text,
+            abstained=n_last == 0,
+        )
 
 
 class DriftSearch:
@@ -277,7 +286,9 @@ class DriftSearch:
         response = str(result.response)
         if on_text is not None:
             on_text(response)
-        return Outcome(response, result.context_data, result.context_text)
+        return Outcome(
+            response=response, context_data=result.context_data, context_text=result.context_text
+        )
 
 
 def _run_as_tasks(

@@ -107,7 +107,13 @@ def show_passages(
         numbers[key], units[key], costs[key] = together, unit, taken
         chosen.append(passage)
         (in_part.add if len(together) <= len(passage.cuts) else in_part.discard)(key)
-    return Selection(list(units.values()), chosen, frozenset(in_part), sum(costs.values()), is_full)
+    return Selection(
+        units=list(units.values()),
+        passages=chosen,
+        in_part=frozenset(in_part),
+        cost=sum(costs.values()),
+        is_full=is_full,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +191,10 @@ class Passages:
         at: zip[tuple[int, int, int]] = zip(
             rows.tolist(), ranked.tolist(), (ranked - self._first[rows]).tolist(), strict=True
         )
-        return [Passage(read(row), place, number, self.cuts(row)) for row, place, number in at]
+        return [
+            Passage(unit=read(row), place=place, number=number, cuts=self.cuts(row))
+            for row, place, number in at
+        ]
 
 
 def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:

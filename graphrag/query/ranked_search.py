@@ -176,7 +176,11 @@ class Answering:
             pieces.append(piece.choices[0].delta.content)
             if on_text is not None:
                 on_text(pieces[-1])
-        return Outcome("".join(pieces), context.context_records, context.context_chunks)
+        return Outcome(
+            response="".join(pieces),
+            context_data=context.context_records,
+            context_text=context.context_chunks,
+        )
 
 
 class _FixedStore:
@@ -238,7 +242,7 @@ class AgenticSearch(RankedSearch):
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question; ``context_data["searches"]`` says what was searched for."""
         k = self._answering.k
-        rounds = [_Round(1, question)]
+        rounds = [_Round(round=1, query=question)]
         first = ranked = await self._ranking(question, k)
         kept: Ranked = []
         while len(rounds) < AGENTIC_ROUNDS:
@@ -249,7 +253,7 @@ class AgenticSearch(RankedSearch):
             if not query:
                 ranked = first
                 break
-            rounds.append(_Round(len(rounds) + 1, query))
+            rounds.append(_Round(round=len(rounds) + 1, query=query))
             ranked = await self._ranking(query, k)
         # A last search that found little leaves room for what the question itself found.
         passages = _merge(_merge(kept, ranked), first)

@@ -81,7 +81,7 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
             for column, field in zip(columns, fields, strict=False)
             if column in {"entity", "source", "target", "title", "document", "from -> to"}
         )
-        records.append(Record(name, fields[0], fields[text_at], names))
+        records.append(Record(table=name, id=fields[0], text=fields[text_at], names=names))
     return records
 
 

@@ -22,7 +22,8 @@ from graphrag.eval.metrics.failure_stage import (
     trace_loss,
 )
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.measures import measure, rank_sources, summarize_measures
+from graphrag.eval.metrics.measure_means import summarize_measures
+from graphrag.eval.metrics.measures import measure, rank_sources
 from graphrag.eval.metrics.retrieved_context import RetrievalReader
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.graph_index import GraphIndex

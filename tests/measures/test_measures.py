@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
 from graphrag.eval.metrics import measures
+from graphrag.eval.metrics.measure_means import summarize_measures
 from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MeasureInput,
     combined_score,
     list_forms,
     rank_sources,
-    summarize_measures,
 )
 from graphrag.eval.metrics.quote_matching import Evidence
 from graphrag.eval.results.run_figures import check_criteria

@@ -17,7 +17,8 @@ from graphrag.eval.metrics.citations import (
     strip_citations,
 )
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.measures import measure, summarize_measures
+from graphrag.eval.metrics.measure_means import summarize_measures
+from graphrag.eval.metrics.measures import measure
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.query.index.tables import IndexTables
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from graphrag.eval.metrics.measures import MeasuredAnswer, list_forms, summarize_measures
+from graphrag.eval.metrics.measure_means import summarize_measures
+from graphrag.eval.metrics.measures import MeasuredAnswer, list_forms
 from graphrag.eval.report.run import describe_costs, list_run
 from graphrag.eval.report.run_tables import measures_tables, spent_table
 from graphrag.eval.report.table import show

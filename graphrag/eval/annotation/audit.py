@@ -137,7 +137,8 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMat
     by_key = {q.key: q for q in judged_questions(stored_rows(store, run), methods, metric)}
     missing = ("missing",) * len(methods)
     questions = [
-        by_key.get(key) or LabelledQuestion(key, (key[0], missing), {}, (), {})
+        by_key.get(key)
+        or LabelledQuestion(key=key, stratum=(key[0], missing), scores={}, judged=(), labels={})
         for key in ((sample.imdb_key, sample.id) for sample in samples)
     ]
     if not any(question.judged for question in questions):
@@ -153,15 +154,15 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMat
     }
     stored = [response for response in store.responses(run.run_id).values() if response.trial == 0]
     return AuditMaterial(
-        run.run_id,
-        metric,
-        run.status == "finished",
-        methods,
-        tuple(questions),
-        {sample.id: sample for sample in samples},
-        {(response.sample_id, response.method): response for response in stored},
-        stored_metadata(store, run).embedded_models,
-        {
+        run_id=run.run_id,
+        metric=metric,
+        is_finished=run.status == "finished",
+        methods=methods,
+        questions=tuple(questions),
+        texts={sample.id: sample for sample in samples},
+        responses={(response.sample_id, response.method): response for response in stored},
+        embedded_models=stored_metadata(store, run).embedded_models,
+        whole={
             (response.sample_id, response.method): int(whole)
             for response in stored
             if (whole := ends.get(response.unit)) is not None
@@ -343,26 +344,26 @@ def list_audit(audit: Audit) -> list[Part]:
     refused = grouped((v.refused, k) for k, v in figures if v.refused is not None)
     return [
         Table(
-            f"The judge against {audit.n_labels} labels: {audit.metric}, run {audit.run_id} "
+            title=f"The judge against {audit.n_labels} labels: {audit.metric}, run {audit.run_id} "
             f"(95 % interval){note}",
-            [
+            columns=[
                 *(("method", "text"), ("labels", "count"), ("sensitivity %", "percent")),
                 *(("specificity %", "percent"), ("agreement %", "percent")),
                 ("kappa, AC1, alpha", "interval"),
             ],
-            [[method, *_agreement_cells(value)] for method, value in agreement.items()],
-            "all vital met: 1 for an answer that meets every vital assertion; the two: that held "
-            f"against the verdict, no label needed. {EACH_ALONE}"
+            rows=[[method, *_agreement_cells(value)] for method, value in agreement.items()],
+            note="all vital met: 1 for an answer that meets every vital assertion; the two: that "
+            f"held against the verdict, no label needed. {EACH_ALONE}"
             if audit.by_assertions
             else EACH_ALONE,
         ),
         Table(
-            f"Means and differences in percentage points{note}",
-            [
+            title=f"Means and differences in percentage points{note}",
+            columns=[
                 *(("", "text"), ("labels", "count"), ("by the judge", "percent")),
                 *(("corrected", "percent"), ("95 % interval", "interval")),
             ],
-            [
+            rows=[
                 [
                     *(name, corrected.n_labels, cell(corrected.uncorrected)),
                     cell(corrected.estimate.mean),
@@ -371,7 +372,7 @@ def list_audit(audit: Audit) -> list[Part]:
                 for figures, cell in ((audit.means, share), (pairs, points))
                 for name, corrected in figures.items()
             ],
-            EACH_ALONE,
+            note=EACH_ALONE,
         ),
         *(Line(f"Not corrected ({', '.join(names)}): {why}.") for why, names in refused.items()),
     ]

@@ -272,7 +272,7 @@ def keep_decisions(
     Rows that were vetted are kept as they are, and those that were rejected are left out.
     """
     vetted = [r for r in _File.read(path).rows if r.get(VETTED)] if path.exists() else []
-    kept = Review(path, {}, "").rejected_path
+    kept = Review(path=path, materials={}, name="").rejected_path
     away = _File.read(kept).rows if kept.exists() else []
     # How a row asks, and how it asked before it was mended.
     questions = (

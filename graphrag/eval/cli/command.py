@@ -156,10 +156,10 @@ def note_command(context: typer.Context, place: Place) -> None:
             options += [parameter.opts[0], *([] if value is True else [_word(name, value)])]
     remember(
         Invocation(
-            runnable(path),
-            (*names, *arguments, *options),
-            place.flags(),
-            any(parameter.name == "resume" for parameter in context.command.params),
+            program=runnable(path),
+            words=(*names, *arguments, *options),
+            place=place.flags(),
+            resumes=any(parameter.name == "resume" for parameter in context.command.params),
         )
     )
 

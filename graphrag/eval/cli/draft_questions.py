@@ -91,7 +91,14 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         raise UsageError(msg)
     if not flags.dry_run and rows is None:
         keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
-    job = _Job(place, flags, roots, path, rows, Spending(flags.max_cost))
+    job = _Job(
+        place=place,
+        flags=flags,
+        roots=roots,
+        path=path,
+        rows=rows,
+        spending=Spending(flags.max_cost),
+    )
     stopped, code = None, DONE
     interrupted = f"Interrupted; {_LATER}{again()}"
     try:
@@ -172,7 +179,7 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(
                     open_answering(headers[key]),
-                    lambda: CallLog(limit, calls),
+                    lambda: CallLog(limit=limit, journal=calls),
                     lambda kind, done, total, tell=tell, key=key: tell(
                         f"Drafting from {key}: {done}/{total} {kind}"
                     ),

@@ -90,9 +90,27 @@ class Reckoning:
         }
 
 
-MOST = Reckoning(2, 1.1, 1.5, 250, 1_000, 1_000, 1_000)
+MOST = Reckoning(
+    bytes_a_token=2,
+    as_table=1.1,
+    as_json=1.5,
+    around=250,
+    instructions=1_000,
+    of_graph=1_000,
+    step=1_000,
+)
 """More tokens than a text takes: tokenizers give a token to three or four bytes."""
-LIKELY = Reckoning(4, 1.0, 1.06, 10, 620, 340, 560, answer=100, reply=50)
+LIKELY = Reckoning(
+    bytes_a_token=4,
+    as_table=1.0,
+    as_json=1.06,
+    around=10,
+    instructions=620,
+    of_graph=340,
+    step=560,
+    answer=100,
+    reply=50,
+)
 """What it takes where contexts are as long as the texts allow, and answers a short paragraph."""
 
 
@@ -209,11 +227,11 @@ class DryRun:
         n_judged = sum(calls for calls, _ in verdicts)
         ruled = n_judged * (self.reckoning.reply or self.plan.config.judge.max_output_tokens)
         if len(searches) < len(units):
-            return Figures(len(units), n_judged, ruled)
+            return Figures(searches=len(units), judge_calls=n_judged, ruled=ruled)
         return Figures(
-            len(units),
-            n_judged,
-            ruled,
+            searches=len(units),
+            judge_calls=n_judged,
+            ruled=ruled,
             completions=sum(search.completions for search in searches),
             embeddings=sum(search.embeddings for search in searches),
             searched=sum(search.prompt for search in searches),
@@ -236,7 +254,14 @@ class DryRun:
             context = sum(reckoning.count(quote) + _AROUND_A_TEXT for quote in quotes)
             answer = min(most, reckoning.answer or most)
             prompt = reckoning.instructions + reckoning.around + question + context
-            return _Search(1, 0, prompt, context, answer, answer)
+            return _Search(
+                completions=1,
+                embeddings=0,
+                prompt=prompt,
+                context=context,
+                answer=answer,
+                output=answer,
+            )
         method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
         section = varied.section(method)
         if method in ("global", "drift"):
@@ -267,7 +292,14 @@ class DryRun:
         most = answer_bound(unit.method, methods, header, config.max_output_tokens)
         answer = min(most, reckoning.answer or most)
         output = answer if reckoning.answer else calls * answer
-        return _Search(calls, n_embedded, prompt, context, answer, output)
+        return _Search(
+            completions=calls,
+            embeddings=n_embedded,
+            prompt=prompt,
+            context=context,
+            answer=answer,
+            output=output,
+        )
 
     def _judgings(self, unit: Unit, search: _Search) -> Iterator[tuple[int, int]]:
         """Yield the calls and the prompt tokens of each verdict on a response."""
@@ -333,8 +365,10 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     built = {key: header for key, header in plan.headers.items() if key not in unbuilt}
     models, costs = plan.details.models, plan.details.index_costs
     methods = MethodSet(plan.config)
-    run = DryRun(plan, methods, MOST)
-    expected = DryRun(plan, methods, LIKELY, await count_units(built))
+    run = DryRun(plan=plan, methods=methods, reckoning=MOST)
+    expected = DryRun(
+        plan=plan, methods=methods, reckoning=LIKELY, units_of=await count_units(built)
+    )
     most, likely = run.figures(), expected.figures()
     n_compared, compared = run.comparisons()
     dollars = {name: run.dollars(name, figures) for name, figures in most.items()}
@@ -387,7 +421,9 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
             cells[name] = [number(amount, ",.2f", "open") for amount in amounts.values()]
     title = "Expected and at most, by method"
     rows = list(zip(most, *cells.values(), strict=True))
-    table = Table(title, [METHOD, *((heading, "count") for heading in cells)], rows)
+    table = Table(
+        title=title, columns=[METHOD, *((heading, "count") for heading in cells)], rows=rows
+    )
     if unbuilt:
         one, named = len(unbuilt) == 1, join_names(unbuilt, most=_MOST_NAMED)
         lines.append(

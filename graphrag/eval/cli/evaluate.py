@@ -43,12 +43,12 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
 
         telemetry = Telemetry()
     options = RunOptions(
-        flags.resume,
-        flags.retry_errors,
-        flags.skip_judge,
-        flags.max_cost,
-        flags.address,
-        telemetry,
+        resume=flags.resume,
+        retry_errors=flags.retry_errors,
+        skip_judge=flags.skip_judge,
+        max_cost_usd=flags.max_cost,
+        address=flags.address,
+        telemetry=telemetry,
     )
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []

@@ -72,7 +72,9 @@ def judge(
         from graphrag.eval.runner.run_setup import RunOptions
 
     config = change_config(place.read_config(), metrics, model, workers=workers)
-    options = RunOptions(resume, retry_errors, max_cost_usd=max_cost, address=address)
+    options = RunOptions(
+        resume=resume, retry_errors=retry_errors, max_cost_usd=max_cost, address=address
+    )
     supervisor = Supervisor(quiet, full)
     run_coroutine(judge_again(config, run_id, options, supervisor))
     return supervisor.exit_code

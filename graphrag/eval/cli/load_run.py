@@ -61,7 +61,7 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
             raise ConfigError(name_index(key, error)) from error
         if lacking is not None:
             raise IndexUnavailableError(name_index(key, lacking))
-    return RunInput(config, samples, roots, warnings)
+    return RunInput(config=config, samples=samples, roots=roots, warnings=warnings)
 
 
 def read_questions(

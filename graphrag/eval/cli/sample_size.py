@@ -64,7 +64,7 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
         f"{100 * _POWER:g} % power"
     )
     columns: list[tuple[str, Kind]] = [("discordance", "text"), *((h, "count") for h in headings)]
-    show(open_console(), [Table(title, columns, cells, note)])
+    show(open_console(), [Table(title=title, columns=columns, rows=cells, note=note)])
     return DONE
 
 

@@ -74,15 +74,24 @@ async def look_up(place: Place, run_id: str) -> Lookup:
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
         if run.status != "finished" or run.setup.is_of_suites:
-            return Lookup(runs, run, output_dir)
+            return Lookup(runs=runs, run=run, output_dir=output_dir)
         config = read_stored_config(run, place.root if place.has_config() else None)
         _, states = await find_searched(config.projects(), run.setup)
         name, key = name_report(run, states), key_report(run, output_dir, states)
         if uses_own_code(run):
-            return Lookup(runs, run, output_dir, key=key)
+            return Lookup(runs=runs, run=run, output_dir=output_dir, key=key)
         kept = store.kept_figures(name, run.run_id).get(run.run_id)
     report = read_report(kept, key, output_dir)
-    return Lookup(runs, run, output_dir, name, key, states, report, explain_change(kept, key))
+    return Lookup(
+        runs=runs,
+        run=run,
+        output_dir=output_dir,
+        name=name,
+        key=key,
+        states=states,
+        report=report,
+        reason=explain_change(kept, key),
+    )
 
 
 def show_kept(looked: Lookup, quiet: bool, full: bool) -> bool:

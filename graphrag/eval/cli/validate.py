@@ -100,9 +100,9 @@ def list_phases(report: PipelineValidationReport) -> Iterator[Part]:
     """Yield every phase of a report, a table each."""
     for phase in report.phases:
         yield Table(
-            phase.name,
-            [("check", "text"), ("result", "text"), ("what was found", "text")],
-            [
+            title=phase.name,
+            columns=[("check", "text"), ("result", "text"), ("what was found", "text")],
+            rows=[
                 [
                     check.name,
                     check.status,
@@ -129,14 +129,14 @@ _COMPARED = {
 def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
     """Return what indexes hold side by side, by their names; ``metrics``: those of each report."""
     return Table(
-        "The indexes side by side",
-        [("index", "text"), *((heading, "count") for heading in _COMPARED)],
-        [
+        title="The indexes side by side",
+        columns=[("index", "text"), *((heading, "count") for heading in _COMPARED)],
+        rows=[
             [name, *(format_metric(values.get(metric)) for metric in _COMPARED.values())]
             for name, values in metrics.items()
         ],
-        "units: text units; vectors: theirs; coverage: share of each document's text in its text "
-        "units; connectivity: joined pairs of entities for each entity.",
+        note="units: text units; vectors: theirs; coverage: share of each document's text in its "
+        "text units; connectivity: joined pairs of entities for each entity.",
     )
 
 

@@ -104,7 +104,7 @@ def review_dataset(
         from graphrag.eval.store.database import open_store
         from graphrag.eval.web.app import make_review_app
 
-    review = Review(path, {}, by or getpass.getuser())
+    review = Review(path=path, materials={}, name=by or getpass.getuser())
     review.check()
     if (place.folder is not None or place.has_config()) and place.store_path().exists():
         with open_store(place.store_path()) as store:

@@ -244,13 +244,15 @@ def compare_runs(
     decisions = decide_gates(
         {
             key: GateCase(
-                pairs[key].scores,
-                margins[key[1]],
-                _compute_coverages(judged[key], key[1]),
-                pairs[key].documents,
-                *judge_changes(changed[key], accept_index_change),
+                pairs=pairs[key].scores,
+                margin=margins[key[1]],
+                coverages=_compute_coverages(judged[key], key[1]),
+                documents=pairs[key].documents,
+                undecided=undecided,
+                assumed=assumed,
             )
             for key in keys
+            for undecided, assumed in [judge_changes(changed[key], accept_index_change)]
         }
     )
     items = tuple(

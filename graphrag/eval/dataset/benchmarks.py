@@ -151,7 +151,9 @@ class _Question(_Row):
         answer = join_answers((*self.answers, *self.answer_aliases))
         row: Row = {"id": self.id, "question": self.question, "answer": answer}
         row |= {"kind": self.kind, "level": self.level, **fields}
-        return Entry(documents, _without_blanks(row), supports, problems)
+        return Entry(
+            documents=documents, row=_without_blanks(row), supports=supports, problems=problems
+        )
 
 
 def _without_blanks(row: Row) -> Row:
@@ -339,7 +341,12 @@ class _Promptfoo(_Row):
         )
         if "question" not in row:
             problems, row = [(_NO_VARIABLE, ", ".join(self.vars))], None
-        yield Entry(documents, row, [Support(doc, doc.text) for doc in documents], problems)
+        yield Entry(
+            documents=documents,
+            row=row,
+            supports=[Support(doc, doc.text) for doc in documents],
+            problems=problems,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,20 +371,33 @@ class Format:
 
 _GITHUB = "https://github.com"
 FORMATS: Mapping[str, Format] = {
-    "hotpotqa": Format(_HotpotQA, "https://hotpotqa.github.io", "CC BY-SA 4.0"),
-    "2wikimultihopqa": Format(_TwoWiki, f"{_GITHUB}/Alab-NII/2wikimultihop", "Apache-2.0"),
-    "musique": Format(_MuSiQue, f"{_GITHUB}/StonyBrookNLP/musique", "CC BY 4.0"),
-    "multihop-rag": Format(_MultiHop, f"{_GITHUB}/yixuantt/MultiHop-RAG", "ODC-BY 1.0", False),
+    "hotpotqa": Format(row=_HotpotQA, source="https://hotpotqa.github.io", license="CC BY-SA 4.0"),
+    "2wikimultihopqa": Format(
+        row=_TwoWiki, source=f"{_GITHUB}/Alab-NII/2wikimultihop", license="Apache-2.0"
+    ),
+    "musique": Format(row=_MuSiQue, source=f"{_GITHUB}/StonyBrookNLP/musique", license="CC BY 4.0"),
+    "multihop-rag": Format(
+        row=_MultiHop,
+        source=f"{_GITHUB}/yixuantt/MultiHop-RAG",
+        license="ODC-BY 1.0",
+        by_passage=False,
+    ),
     "graphrag-bench": Format(
-        _GraphRAGBench, f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark", "MIT", False
+        row=_GraphRAGBench,
+        source=f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark",
+        license="MIT",
+        by_passage=False,
     ),
     "ultradomain": Format(
-        _UltraDomain, "https://huggingface.co/datasets/TommyChien/UltraDomain", "Apache-2.0", False
+        row=_UltraDomain,
+        source="https://huggingface.co/datasets/TommyChien/UltraDomain",
+        license="Apache-2.0",
+        by_passage=False,
     ),
-    "benchmark-qed": Format(_BenchmarkQED, f"{_GITHUB}/microsoft/benchmark-qed"),
-    "squad": Format(_SquadArticle, "https://rajpurkar.github.io/SQuAD-explorer/"),
-    "ragas": Format(_Ragas, "https://docs.ragas.io"),
-    "promptfoo": Format(_Promptfoo, "https://www.promptfoo.dev/docs/"),
+    "benchmark-qed": Format(row=_BenchmarkQED, source=f"{_GITHUB}/microsoft/benchmark-qed"),
+    "squad": Format(row=_SquadArticle, source="https://rajpurkar.github.io/SQuAD-explorer/"),
+    "ragas": Format(row=_Ragas, source="https://docs.ragas.io"),
+    "promptfoo": Format(row=_Promptfoo, source="https://www.promptfoo.dev/docs/"),
 }
 
 

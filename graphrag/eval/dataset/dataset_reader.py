@@ -302,7 +302,7 @@ def _parse_rows(
         for row in cast("Sequence[Mapping[str, object]]", rows)
     ]
     flat = [unfold_autoq(row) for row in rows]
-    found = _Samples(source, merges)
+    found = _Samples(source=source, merges=merges)
     # AutoQ finds no assertions for some of its questions.
     bare = {n for n, row in enumerate(flat, 1) if row is not rows[n - 1] and not row["assertions"]}
     bare = bare if len(bare) < len(rows) else set[int]()

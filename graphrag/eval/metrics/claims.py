@@ -169,7 +169,7 @@ class ClaimEvaluation(Stored):
             more = [f"and {len(false) - _MOST_NAMED} more"] * (len(false) > _MOST_NAMED)
             reason = f"Not supported: {len(false)} of {n} claims ({'; '.join([*first, *more])})."
             score = 0
-        return JudgeResult(score, reason, failure, claims=self.to_dict())
+        return JudgeResult(score=score, reason=reason, failure=failure, claims=self.to_dict())
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values; ``supported`` first, as files have it."""
@@ -251,14 +251,22 @@ async def judge_claims(
     records = read_context(context, ("|", ","))
     rows = frozenset(Citation(fold_text(record.table), fold_text(record.id)) for record in records)
     claims = tuple(
-        Claim(text, part, None)
+        Claim(text=text, sentence=part, ruling=None)
         if ruled is None
-        else Claim(text, part, ruled.ruling, _read_rows(ruled.texts, rows), ruled.reason)
+        else Claim(
+            text=text,
+            sentence=part,
+            ruling=ruled.ruling,
+            texts=_read_rows(ruled.texts, rows),
+            reason=ruled.reason,
+        )
         for (part, text), ruled in zip(stated, rulings, strict=True)
     )
     citations = {} if failure is not None else _check_citations(parts, claims, rows)
     misplaced = tuple(place for place, supports in citations.items() if not supports)
-    return ClaimEvaluation(claims, len(citations), misplaced, failure)
+    return ClaimEvaluation(
+        claims=claims, n_citations=len(citations), misplaced=misplaced, failure=failure
+    )
 
 
 def _read_rows(names: Iterable[str], rows: AbstractSet[Citation]) -> tuple[str, ...]:

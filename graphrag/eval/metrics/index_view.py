@@ -264,8 +264,8 @@ class IndexView:
             return unit_ids is None or not unit_ids.isdisjoint(stored.text_unit_ids)
 
         return Extraction(
-            tuple(entity.title for entity in self.entities if is_within(entity)),
-            tuple((e.source, e.target) for e in self.edges.values() if is_within(e)),
+            entities=tuple(entity.title for entity in self.entities if is_within(entity)),
+            relationships=tuple((e.source, e.target) for e in self.edges.values() if is_within(e)),
             languages=self.languages,
         )
 

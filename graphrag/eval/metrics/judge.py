@@ -128,7 +128,9 @@ class JudgeModel:
                 if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
                     replies.append(error.content)
                 return Unanswered(_failure(error), tuple(replies))
-        return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
+        return Unanswered(
+            Failure(stage="judge", kind="unreadable", message=problem), tuple(replies)
+        )
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         prompts = "\n".join(message["content"] for message in messages if message["role"] == "user")
@@ -197,7 +199,7 @@ async def rule_on(
     results = [ruled.get(n) for n in range(1, len(texts) + 1)]
     if failure is None and None in results:
         msg = f"the judge gave no clear ruling on {results.count(None)} of {len(texts)}"
-        failure = Failure("judge", "unreadable", msg)
+        failure = Failure(stage="judge", kind="unreadable", message=msg)
     return results, failure
 
 
@@ -227,9 +229,14 @@ def _failure(error: Exception) -> Failure:
     failed = read_failure(error)
     message = name_remedy(failed, _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
-        return Failure("judge", "cut_off", message, error.of_setup)
+        return Failure(stage="judge", kind="cut_off", message=message, of_setup=error.of_setup)
     kind = "refused" if is_refusal(error) else "error"
-    return Failure("judge", kind, message, failed.context_is_full or bool(failed.refusal))
+    return Failure(
+        stage="judge",
+        kind=kind,
+        message=message,
+        of_setup=failed.context_is_full or bool(failed.refusal),
+    )
 
 
 def _way_to_ask(model: Any) -> Literal["completion_async", "achat_stream"]:
@@ -380,9 +387,9 @@ class LLMJudge(MetricJudge):
         with phase(metric):
             reply = await judge.ask(fill_prompt(prompt, material), form)
         if isinstance(reply, Unanswered):
-            return JudgeResult(None, reply.reason, reply.failure)
+            return JudgeResult(score=None, reason=reply.reason, failure=reply.failure)
         doubt = reply.doubt if isinstance(reply, DoubtingReply) else ""
-        return JudgeResult(reply.score, reply.reason, doubt=doubt)
+        return JudgeResult(score=reply.score, reason=reply.reason, doubt=doubt)
 
 
 @lru_cache

@@ -206,12 +206,16 @@ class EvaluableQueryResultBuilder:
     def add_entity(self, name: str, type: str = "", description: str = "") -> Self:
         """Add an entity; a name that is already there keeps its first description."""
         earlier_type = self._types.get(name, "")
-        self._entities.setdefault(name, EvaluableEntity(name, type or earlier_type, description))
+        self._entities.setdefault(
+            name, EvaluableEntity(name=name, type=type or earlier_type, description=description)
+        )
         return self
 
     def add_relationship(self, source: str, target: str, description: str = "") -> Self:
         """Add a relationship; its ends count as entities after those that were added."""
-        self._relationships[EvaluableRelationship(source, target, description)] = None
+        self._relationships[
+            EvaluableRelationship(source=source, target=target, description=description)
+        ] = None
         self._ends.update({source: None, target: None})
         return self
 
@@ -260,7 +264,12 @@ class EvaluableQueryResultBuilder:
             chunks_count=len(chunks),
         )
         return EvaluableQueryResult(
-            self._query, self._answer, entities, relationships, chunks, metadata
+            query=self._query,
+            answer=self._answer,
+            retrieved_entities=entities,
+            retrieved_relationships=relationships,
+            context_chunks=chunks,
+            metadata=metadata,
         )
 
     def _add_frame(self, frame: "pd.DataFrame") -> bool:
@@ -298,7 +307,10 @@ def _read_entity(item: object) -> EvaluableEntity:
         return item
     name = item if isinstance(item, str) else _read_required(item, "an entity", "name", "title")
     return EvaluableEntity(
-        name, _read_text(item, *_TYPE), _read_text(item, "description"), _confidence(item)
+        name=name,
+        type=_read_text(item, *_TYPE),
+        description=_read_text(item, "description"),
+        confidence=_confidence(item),
     )
 
 
@@ -307,7 +319,13 @@ def _read_relationship(item: object) -> EvaluableRelationship:
         return item
     source, target = (_read_required(item, "a relationship", end) for end in ("source", "target"))
     description, kind = _read_text(item, "description"), _read_text(item, *_TYPE)
-    return EvaluableRelationship(source, target, description, kind, _confidence(item))
+    return EvaluableRelationship(
+        source=source,
+        target=target,
+        description=description,
+        type=kind,
+        confidence=_confidence(item),
+    )
 
 
 def _read_field(item: object, *names: str) -> object:

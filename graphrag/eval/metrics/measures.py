@@ -1,9 +1,8 @@
 """The measures of a response that need no model: what each is, its value, and means of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from math import inf
 from operator import attrgetter
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -15,7 +14,6 @@ from graphrag.eval.metrics.entities import FoldedNames, recall_entities
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.keyword_coverage import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.metrics.quote_matching import Evidence, QuotableTexts, read_quote
-from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 from graphrag.eval.types.own_code import OwnPart, find_part
 from graphrag.eval.types.query_results import QueryResult, Retrieved
 
@@ -301,7 +299,15 @@ def _ranking_measure(name: str, kind: Kind, source: str, score: Callable[..., fl
 
     at_k, shows = name != "mrr", name in ("recall", "precision")
     return Measure(
-        name, kind, "ranking", source, compute, _SOURCES, True, at_k=at_k, shows_cutoff=shows
+        name=name,
+        kind=kind,
+        group="ranking",
+        source=source,
+        compute=compute,
+        needs=_SOURCES,
+        needs_retrieved=True,
+        at_k=at_k,
+        shows_cutoff=shows,
     )
 
 
@@ -309,7 +315,17 @@ def _citation_measure(name: str, heading: str = "", column: int | None = 0) -> M
     def compute(inputs: MeasureInput) -> float | None:
         return inputs.citations[name]
 
-    return Measure(name, "share", "traced", _OURS, compute, (), True, heading, column)
+    return Measure(
+        name=name,
+        kind="share",
+        group="traced",
+        source=_OURS,
+        compute=compute,
+        needs=(),
+        needs_retrieved=True,
+        heading=heading,
+        column=column,
+    )
 
 
 MEASURES = (
@@ -317,23 +333,96 @@ MEASURES = (
     _ranking_measure("mrr", "share", "Voorhees 1999, TREC-8", Ranking.mrr),
     _ranking_measure("recall", "share", _MANNING, Ranking.recall),
     _ranking_measure("precision", "share", _MANNING, Ranking.precision),
-    Measure("shown_hit_rate", "binary", "ranking", _STAGE, _shown_hit, _SOURCES, column=None),
-    Measure("shown_recall", "share", "ranking", _STAGE, _shown_recall, _SOURCES, column=None),
     Measure(
-        "shown_unit_recall", "share", "ranking", _OURS, _shown_unit_recall, _SOURCES, column=None
+        name="shown_hit_rate",
+        kind="binary",
+        group="ranking",
+        source=_STAGE,
+        compute=_shown_hit,
+        needs=_SOURCES,
+        column=None,
+    ),
+    Measure(
+        name="shown_recall",
+        kind="share",
+        group="ranking",
+        source=_STAGE,
+        compute=_shown_recall,
+        needs=_SOURCES,
+        column=None,
+    ),
+    Measure(
+        name="shown_unit_recall",
+        kind="share",
+        group="ranking",
+        source=_OURS,
+        compute=_shown_unit_recall,
+        needs=_SOURCES,
+        column=None,
     ),
     # Of the index, and so the same for every method: no column.
-    Measure("indexed_entity_recall", "share", "entities", _OURS, _indexed, _ENTITIES, column=None),
-    Measure("retrieved_entity_recall", "share", "entities", _OURS, _retrieved, _ENTITIES, True),
-    Measure("keyword_relevance", "share", "words", _OURS, _keywords, ("keywords",)),
-    Measure("aspect_coverage", "share", "words", _OURS, _aspects, ("aspects",)),
-    Measure("time_score", "share", "words", _OURS, _in_time, (TIME_LIMIT_TAG,)),
+    Measure(
+        name="indexed_entity_recall",
+        kind="share",
+        group="entities",
+        source=_OURS,
+        compute=_indexed,
+        needs=_ENTITIES,
+        column=None,
+    ),
+    Measure(
+        name="retrieved_entity_recall",
+        kind="share",
+        group="entities",
+        source=_OURS,
+        compute=_retrieved,
+        needs=_ENTITIES,
+        needs_retrieved=True,
+    ),
+    Measure(
+        name="keyword_relevance",
+        kind="share",
+        group="words",
+        source=_OURS,
+        compute=_keywords,
+        needs=("keywords",),
+    ),
+    Measure(
+        name="aspect_coverage",
+        kind="share",
+        group="words",
+        source=_OURS,
+        compute=_aspects,
+        needs=("aspects",),
+    ),
+    Measure(
+        name="time_score",
+        kind="share",
+        group="words",
+        source=_OURS,
+        compute=_in_time,
+        needs=(TIME_LIMIT_TAG,),
+    ),
     _citation_measure("citations_in_index", "citations in index", column=1),
     _citation_measure("citation_validity", "citations shown"),
     _citation_measure("context_cited", column=1),
     _citation_measure("sources_cited", column=None),
-    Measure("judge_score", "share", "combined", _OURS, attrgetter("judge_score")),
-    Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
+    Measure(
+        name="judge_score",
+        kind="share",
+        group="combined",
+        source=_OURS,
+        compute=attrgetter("judge_score"),
+    ),
+    Measure(
+        name="combined_score",
+        kind="unbounded",
+        group="combined",
+        source=_OURS,
+        compute=_combined,
+        needs=_SOURCES,
+        needs_retrieved=True,
+    ),
 )
 """Group by group, in the order of the files' keys; docs/design.md says how one is added."""
 
@@ -412,57 +501,6 @@ class MeasuredAnswer:
     stages: Stages = field(default=(), repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureSummary:
-    """One measure of one method: ``estimate`` over the responses that have it."""
-
-    form: MeasureForm
-    estimate: Estimate
-    n_excluded: int
-
-
-@dataclass(frozen=True, slots=True)
-class CombinedSummary:
-    """Both aggregations of one method's combined score, over the same questions.
-
-    They may rank differently: the mean of the questions' scores, and the score of the mean hit
-    rate, mean judge score and mean tokens; None without a question that has a score.
-    """
-
-    mean_of_scores: float | None
-    score_of_means: float | None
-    n: int
-    n_excluded: int
-
-
-@dataclass(frozen=True, slots=True)
-class MethodMeasures:
-    """One method's measures by name, and counts of its responses.
-
-    ``n_without_list``: without a ranked list: 0 in every retrieval measure, or without any where
-    the method never gives a list. ``n_with_unmatched_sources``: to questions with an expected
-    source that the text does not hold; ``n_without_matched_sources``: of these, without any that
-    it holds.
-    """
-
-    measures: Mapping[str, MeasureSummary]
-    combined: CombinedSummary
-    n_without_list: int
-    n_with_unmatched_sources: int
-    n_without_matched_sources: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the figures by name, JSON-ready."""
-        values = asdict(self)
-        for summary in values["measures"].values():
-            del summary["form"]
-        return values
-
-    def means(self) -> dict[str, float | None]:
-        """Return name -> mean, for success criteria."""
-        return {name: summary.estimate.mean for name, summary in self.measures.items()}
-
-
 def measure(
     sample: Sample,
     result: QueryResult,
@@ -480,7 +518,15 @@ def measure(
     items = index.evidence_of(sample)
     n_held = sum(item.is_held for item in items)
     counting = tuple(item for item in items if item.counts)
-    inputs = MeasureInput(sample, result, index, settings, judge_score, counting, is_told)
+    inputs = MeasureInput(
+        sample=sample,
+        result=result,
+        index=index,
+        settings=settings,
+        judge_score=judge_score,
+        items=counting,
+        is_told=is_told,
+    )
     forms = list_forms(settings.cutoffs, settings.further)
     values, failures = dict[str, float | None](), dict[str, str]()
     for form in forms:
@@ -501,50 +547,3 @@ def measure(
         failures=failures,
         stages=inputs.stages,
     )
-
-
-def summarize_measures(
-    rows: Iterable[MeasuredAnswer], settings: MeasuresSettings = DEFAULT_MEASURES
-) -> dict[str, MethodMeasures]:
-    """Return method -> means of its measures.
-
-    Binary ones have an interval for 0/1 scores, the others a t interval cut to [0, 1] (unbounded
-    ones: to [0, infinity)).
-    """
-    return {
-        method: MethodMeasures(
-            measures={form.name: _summarize(form, own) for form in own[0].forms},
-            combined=_summarize_combined(own, settings),
-            n_without_list=sum(not row.has_list for row in own),
-            n_with_unmatched_sources=sum(row.n_unmatched > 0 for row in own),
-            n_without_matched_sources=sum(row.n_unmatched > 0 and not row.n_sources for row in own),
-        )
-        for method, own in grouped((row.method, row) for row in rows).items()
-    }
-
-
-def _summarize(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummary:
-    scores = [row.values[form.name] for row in rows]
-    documents = [row.imdb_key for row in rows]
-    if form.measure.kind == "binary":
-        estimate = mean_binary(scores, documents)
-    else:
-        limits = (0.0, inf if form.measure.kind == "unbounded" else 1.0)
-        estimate = mean_real(scores, documents, limits)
-    return MeasureSummary(form, estimate, scores.count(None))
-
-
-def _summarize_combined(
-    rows: Sequence[MeasuredAnswer], settings: MeasuresSettings
-) -> CombinedSummary:
-    scored = [row for row in rows if row.values["combined_score"] is not None]
-    n = len(scored)
-    if n == 0:
-        return CombinedSummary(None, None, 0, len(rows))
-
-    def mean(name: str) -> float:
-        return sum(row.values[name] or 0.0 for row in scored) / n
-
-    tokens = sum(row.tokens or 0.0 for row in scored) / n
-    score = combined_score(mean("hit_rate"), mean("judge_score"), tokens, settings)
-    return CombinedSummary(mean("combined_score"), score, n, len(rows) - n)

@@ -113,7 +113,14 @@ class QualityJudge(JudgeModel):
         }
         reply = await self.ask(fill_prompt(QUALITY_PROMPT, material), QualityReply)
         if isinstance(reply, Unanswered):
-            return QualityEvaluation(None, None, None, None, reply.reason, reply.failure)
+            return QualityEvaluation(
+                overall_score=None,
+                accuracy=None,
+                completeness=None,
+                relevance=None,
+                reasoning=reply.reason,
+                failure=reply.failure,
+            )
         return QualityEvaluation(**reply.model_dump())
 
 

@@ -395,9 +395,16 @@ class SourceIndex:
         name = entry.strip()
         units = self.units_of(name)
         if units is not None:
-            return [Evidence(entry, "document", units, in_source=True)]
+            return [Evidence(text=entry, kind="document", unit_ids=units, in_source=True)]
         if name in self._by_name:
-            return [Evidence(entry, "text_unit", frozenset({self._by_name[name]}), in_source=True)]
+            return [
+                Evidence(
+                    text=entry,
+                    kind="text_unit",
+                    unit_ids=frozenset({self._by_name[name]}),
+                    in_source=True,
+                )
+            ]
         return self._quote(entry)
 
     def _quote(self, entry: str) -> list[Evidence]:
@@ -408,10 +415,18 @@ class SourceIndex:
             in_source = False if self._has_documents else None
         elif not units and len(quote.parts) > 1:
             return [
-                Evidence(part, "quote", self.units_with(part), in_source=True)
+                Evidence(text=part, kind="quote", unit_ids=self.units_with(part), in_source=True)
                 for part in quote.parts
             ]
-        return [Evidence(entry, "quote", units, in_source, is_cut and bool(units))]
+        return [
+            Evidence(
+                text=entry,
+                kind="quote",
+                unit_ids=units,
+                in_source=in_source,
+                is_cut=is_cut and bool(units),
+            )
+        ]
 
     def _units_with_part(self, form: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.

@@ -341,13 +341,19 @@ def _read_whole(values: Mapping[str, object]) -> dict[str, object]:
 
 def _read_grade(name: str, value: object) -> DimensionScore:
     if value is None:
-        return _unscored(Failure("judge", "unreadable", f"{name} is missing in the judge's reply"))
+        return _unscored(
+            Failure(
+                stage="judge", kind="unreadable", message=f"{name} is missing in the judge's reply"
+            )
+        )
     try:
         reply = DimensionReply.model_validate(value)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join([name, *map(str, problem["loc"])])
-        return _unscored(Failure("judge", "unreadable", f"{where}: {problem['msg']}"))
+        return _unscored(
+            Failure(stage="judge", kind="unreadable", message=f"{where}: {problem['msg']}")
+        )
     return DimensionScore(reply.score, reply.reasoning)
 
 
@@ -402,7 +408,7 @@ def _read_evaluation(text: str, prompt: str) -> LLMEvaluation:
     try:
         return LLMEvaluation.from_json(text, prompt)
     except ValueError as error:
-        return LLMEvaluation.unscored(Failure("judge", "unreadable", str(error)))
+        return LLMEvaluation.unscored(Failure(stage="judge", kind="unreadable", message=str(error)))
 
 
 def _describe(summary: ScoreSummary) -> dict[str, object]:
@@ -423,7 +429,9 @@ def _describe(summary: ScoreSummary) -> dict[str, object]:
 
 
 async def _grade(judge: JudgeModel, material: Material) -> Grading:
-    rubric_judge = RubricJudge(judge.model, judge.temperature, judge.max_retries)
+    rubric_judge = RubricJudge(
+        model=judge.model, temperature=judge.temperature, max_retries=judge.max_retries
+    )
     types = await material.entity_types()
     result = EvaluableQueryResult.from_context_text(
         material.sample.question, material.response, material.context or "", material.method, types

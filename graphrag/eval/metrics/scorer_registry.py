@@ -47,7 +47,9 @@ def _guard(own: OwnPart, scorer: Scorer) -> Scorer:
         except EvalError:  # of the whole run
             raise
         except Exception as error:
-            failure = Failure("judge", "error", str(own.refuse(describe_error(error))))
+            failure = Failure(
+                stage="judge", kind="error", message=str(own.refuse(describe_error(error)))
+            )
             return {"failure": failure.to_dict()}, [failure]
         return value, failures
 

@@ -68,17 +68,19 @@ def answer_comparison(
         next_ = f"look at {counted(n_wrong, 'newly wrong answer')}"
         command = look_line(comparison)
     return Answer(
-        chip,
-        f"{_changed_budgets(comparison)}{headline.removesuffix('.')}{_tell_conditions(comparison)}.",
-        f"{counted(n_pairs, 'question')} compared{_answers(comparison, counts)}, {n_wrong:,} newly "
-        f"wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
-        tell_reasons(reasons),
-        "",
-        _costs(comparison, usages) if usages else "",
-        next_,
-        command,
-        tuple(map(describe_decision, comparison.items)),
-        label_of(comparison),
+        chip=chip,
+        headline=f"{_changed_budgets(comparison)}{headline.removesuffix('.')}"
+        f"{_tell_conditions(comparison)}.",
+        score=f"{counted(n_pairs, 'question')} compared{_answers(comparison, counts)}, "
+        f"{n_wrong:,} newly wrong, {n_right:,} newly right"
+        f"{f'; left out: {dropped}' if dropped else ''}.",
+        lead=tell_reasons(reasons),
+        by_kind="",
+        cost=_costs(comparison, usages) if usages else "",
+        next=next_,
+        command=command,
+        how=tuple(map(describe_decision, comparison.items)),
+        label=label_of(comparison),
     )
 
 
@@ -195,13 +197,13 @@ def label_of(comparison: RunComparison) -> str:
 def differences_table(comparison: RunComparison) -> Table:
     """Return the difference of each method and metric, with what it shows and the gate's answer."""
     return Table(
-        f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
-        [
+        title=f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
+        columns=[
             *(("method", "text"), ("metric", "text"), ("pairs", "count")),
             *(("difference", "interval"), ("95 % interval", "interval")),
             *(("gate", "text"), ("verdict", "text")),
         ],
-        [
+        rows=[
             [
                 *(item.method, item.metric, item.difference.n_pairs, item.difference.difference),
                 (item.difference.low, item.difference.high),
@@ -209,7 +211,7 @@ def differences_table(comparison: RunComparison) -> Table:
             ]
             for item in comparison.items
         ],
-        EACH_ALONE,
+        note=EACH_ALONE,
     )
 
 
@@ -358,11 +360,11 @@ def runs_table(runs: Sequence[StoredRun]) -> Table:
             ]
         )
     return Table(
-        "Runs, the newest first",
-        [
+        title="Runs, the newest first",
+        columns=[
             *(("run, started", "text"), ("status", "text"), ("questions", "count")),
             ("correctness %", "text"),
             *([("cost $", "money")] if paid else []),
         ],
-        rows,
+        rows=rows,
     )

@@ -179,7 +179,7 @@ class _Basis:
         has_answers = any(result.ground_truth for result in self._results.results)
         if self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
-            return Answer("", headline, lead="See what was judged instead.")
+            return Answer(chip="", headline=headline, lead="See what was judged instead.")
         return self._answer_nothing(f"no response has a verdict on {self._primary}")
 
     def _answer_absent(self) -> Answer | None:
@@ -255,10 +255,11 @@ class _Basis:
         if chip == "TOO FEW":  # its price is held to that of the best one beside it
             others = [m for m in self._best.contenders if m not in (method, *self._dead)]
             taken, beside = None, max(others, key=lambda m: self._means.get(m, 0.0), default=None)
-        step = self._propose_check()
+        next_, command = self._propose_check()
         if chip == "TOO FEW" and method is not None:
-            step = self._ask_more(method, rival or method), ""
-        step = self._mend_first(chip == "TOO FEW" and self._lacks_pairs()) or step
+            next_, command = self._ask_more(method, rival or method), ""
+        if mend := self._mend_first(chip == "TOO FEW" and self._lacks_pairs()):
+            next_, command = mend
         how = (
             f"WINNER: shown to be better on {self._primary} than every other method. TIED: shown "
             f"to lose less than {self._margin:g} points, however missing verdicts fell, to each "
@@ -267,18 +268,19 @@ class _Basis:
             "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
         )
         if self._prices.in_all(self._usable):
-            how += (
-                " Of methods on different indexes that tie, the cheapest in all, if all are known."
-            )
+            how += " Of methods on different indexes that tie: the cheapest in all, if known."
+        scope = self._tell_scope(taken, is_lead=chip == "WINNER")
+        is_named = chip != "WINNER"
         return Answer(
-            chip,
-            " ".join(filter(None, (self._prices.budgets, headline))),
-            f"{self._tell_scores(taken)} {self._count_questions()}",
-            f"{self._of_dead}{lead} {self._tell_scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
-            "" if self._list_missing() else answer_kinds(self._results, taken),
-            "" if method is None else self._prices.line(method, beside, is_named=chip != "WINNER"),
-            *step,
-            (how, *self._explain()),
+            chip=chip,
+            headline=" ".join(filter(None, (self._prices.budgets, headline))),
+            score=f"{self._tell_scores(taken)} {self._count_questions()}",
+            lead=f"{self._of_dead}{lead} {scope}".lstrip(),
+            by_kind="" if self._list_missing() else answer_kinds(self._results, taken),
+            cost="" if method is None else self._prices.line(method, beside, is_named=is_named),
+            next=next_,
+            command=command,
+            how=(how, *self._explain()),
             method=taken,
         )
 
@@ -294,7 +296,8 @@ class _Basis:
         if self._list_missing() and not next_:
             next_, command = self._tell_missing_step()
         headline, lead = f"No answer: {why}.", " ".join(self._list_missing())
-        return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
+        score = self._count_questions()
+        return Answer("", headline=headline, score=score, lead=lead, next=next_, command=command)
 
     def _answer_single(self) -> Answer | None:
         if len(self._usable) != 1 or self._best.winner is not None:
@@ -305,15 +308,16 @@ class _Basis:
         if score.low is not None and score.high is not None:
             low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
+        next_, command = self._mend_first() or ("compare it with another method, by --methods", "")
         return Answer(
-            "",
-            f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
-            f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
-            f"{self._of_dead}{lead}{self._tell_scope(None)}",
-            "",
-            self._prices.line(method, None),
-            *(self._mend_first() or ("compare it with another method, by --methods", "")),
-            tuple(self._explain()),
+            chip="",
+            headline=f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
+            score=f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
+            lead=f"{self._of_dead}{lead}{self._tell_scope(None)}",
+            cost=self._prices.line(method, None),
+            next=next_,
+            command=command,
+            how=tuple(self._explain()),
             method=method,
         )
 

@@ -187,10 +187,10 @@ def kinds_table(results: "EvaluationResults") -> Table:
         [group.name, *map(mean_with_n, group.means.values()), group.winner] for group in groups
     ]
     return Table(
-        f"By kind of question: {primary} in %{by} (95 % interval each), n questions",
-        [*columns, ("shown best", "text")],
-        rows,
-        "Groups of 20 questions or more. Shown best: better than every other method, with p "
+        title=f"By kind of question: {primary} in %{by} (95 % interval each), n questions",
+        columns=[*columns, ("shown best", "text")],
+        rows=rows,
+        note="Groups of 20 questions or more. Shown best: better than every other method, with p "
         "corrected by Holm over all pairs in the groups of one column; by the judge alone. "
         f"{EACH_ALONE}",
         most=3,
@@ -216,7 +216,9 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
     ]
     if not rows or len(costs) > _MOST_INDEXES:
         return Table()
-    return Table("What building the indexes took", columns, rows, _INDEX_NOTE)
+    return Table(
+        title="What building the indexes took", columns=columns, rows=rows, note=_INDEX_NOTE
+    )
 
 
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:

@@ -32,7 +32,7 @@ from graphrag.text.float_compare import number_beside
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
-    from graphrag.eval.metrics.measures import MethodMeasures
+    from graphrag.eval.metrics.measure_means import MethodMeasures
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.run_figures import Figures
@@ -148,7 +148,10 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
             note += " Labels are of the first search."
     title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
-        title, [columns[n][:2] for n in places], [[row[n] for n in places] for row in rows], note
+        title=title,
+        columns=[columns[n][:2] for n in places],
+        rows=[[row[n] for n in places] for row in rows],
+        note=note,
     )
 
 
@@ -175,13 +178,16 @@ def means_table(
         if any(has_two_means(by_metric[metric]) for by_metric in outcomes.values()):
             columns.append((metric, True))
     return Table(
-        f"Every metric in %{by_judge} (95 % interval each), n questions",
-        [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
-        [
+        title=f"Every metric in %{by_judge} (95 % interval each), n questions",
+        columns=[
+            METHOD,
+            *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns),
+        ],
+        rows=[
             [name, *(mean_and_n(by_metric[metric], failed_as_0=as_0) for metric, as_0 in columns)]
             for name, by_metric in outcomes.items()
         ],
-        EACH_ALONE,
+        note=EACH_ALONE,
         most=3,
     )
 
@@ -205,11 +211,11 @@ def documents_table(analysis: "Analysis") -> Table:
             rows[-1].append(None if outcomes is None else Found(mean_and_n(outcomes), query))
     left = len(by_document) - len(rows)
     return Table(
-        f"Documents x methods: {analysis.primary} in %{by_judge(analysis)} "
+        title=f"Documents x methods: {analysis.primary} in %{by_judge(analysis)} "
         "(95 % interval each), n questions",
-        [("document", "text"), *((method, "percent") for method in methods)],
-        rows,
-        f"{left:,} more documents stand in the summary file." if left else "",
+        columns=[("document", "text"), *((method, "percent") for method in methods)],
+        rows=rows,
+        note=f"{left:,} more documents stand in the summary file." if left else "",
         most=3,
     )
 
@@ -255,10 +261,10 @@ def spent_table(results: "EvaluationResults") -> Table:
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
     return Table(
-        "What the run took",
-        [("searches by", "text"), *columns[: 2 + paid]],
-        [[name, *amounts[: 2 + paid]] for name, amounts in spent.items()],
-        f"The searches are those of run {origin}, which paid for them."
+        title="What the run took",
+        columns=[("searches by", "text"), *columns[: 2 + paid]],
+        rows=[[name, *amounts[: 2 + paid]] for name, amounts in spent.items()],
+        note=f"The searches are those of run {origin}, which paid for them."
         if origin
         else ""
         if paid
@@ -291,27 +297,30 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
     if any(efficiency.latency_median.censored_share for efficiency in analysis.efficiency.values()):
         note += " Unfinished: searches that failed; they count as the slowest."
     return Table(
-        "Efficiency of the searches",
-        [
+        title="Efficiency of the searches",
+        columns=[
             METHOD,
             *(("median s", "seconds"), ("p95 s", "seconds")),
             *(("LLM calls", "count"), ("exploring", "count")),
             *([("$ a correct", "money")] if paid else []),
             ("Pareto", "count"),
         ],
-        rows,
-        note,
+        rows=rows,
+        note=note,
     )
 
 
 def repeats_table(repeats: "RepeatAnalysis") -> Table:
     """Return how often a repeated search, and a repeated verdict, changes a score."""
     return Table(
-        f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
+        title=f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
         f"{counted(repeats.n_verdicts, 'verdict')} each, in %",
-        [*(METHOD, ("metric", "text")), *(("search flips", "percent"), ("judge flips", "percent"))],
-        [[f.method, f.metric, f.search_flip_rate, f.judge_flip_rate] for f in repeats.figures],
-        "Flips: chance that a repeat changes a score.",
+        columns=[
+            *(METHOD, ("metric", "text")),
+            *(("search flips", "percent"), ("judge flips", "percent")),
+        ],
+        rows=[[f.method, f.metric, f.search_flip_rate, f.judge_flip_rate] for f in repeats.figures],
+        note="Flips: chance that a repeat changes a score.",
     )
 
 
@@ -336,16 +345,16 @@ def pairs_table(analysis: "Analysis") -> Table:
     is_graded = any(pair.decided[0].is_graded for pair in analysis.comparisons)
     counted_pairs = "first : second ahead" if is_graded else "only first : only second right"
     return Table(
-        f"Paired differences on {analysis.primary} in percentage points",
-        [
+        title=f"Paired differences on {analysis.primary} in percentage points",
+        columns=[
             *(("pair", "text"), ("pairs", "count"), ("difference", "interval")),
             *(("interval", "interval"), (counted_pairs, "count")),
             *(("Holm", "count"), ("shown", "text")),
         ],
-        rows,
-        "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
-        "pairs. All is by people's labels where they cover every answer; where they cover some, "
-        "the counts are of the judge's verdicts.",
+        rows=rows,
+        note="All intervals hold together at 95 % confidence, and p is corrected by Holm over "
+        "these pairs. All is by people's labels where they cover every answer; where they cover "
+        "some, the counts are of the judge's verdicts.",
     )
 
 
@@ -376,9 +385,9 @@ def tabulate_failures(causes: Counter[FailureKind], most: int | None = None) -> 
             query |= {"metric": metric, f"is:{method}": "unscored"}
         rows.append([method, what, Found(times, query), cause])
     return Table(
-        "Failures and missing verdicts, by cause",
-        [METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
-        rows,
+        title="Failures and missing verdicts, by cause",
+        columns=[METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
+        rows=rows,
     )
 
 
@@ -409,13 +418,13 @@ def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]
         if full:
             note = f"100 % in every row: {', '.join(form.heading for form in full)}. {note}"
         yield Table(
-            f"{title}, in % (95 % interval)",
-            [METHOD, *((form.heading, "percent") for form in columns)],
-            [
+            title=f"{title}, in % (95 % interval)",
+            columns=[METHOD, *((form.heading, "percent") for form in columns)],
+            rows=[
                 [method, *(render(row.measures[form.name].estimate) for form in columns)]
                 for method, row in measures.items()
             ],
-            note,
+            note=note,
             most=3 if is_mixed else 0,
         )
 
@@ -467,13 +476,13 @@ def loss_table(figures: "Figures") -> Table:
             "text does not hold it."
         )
     return Table(
-        "Where answers were lost: each question once, by the first stage",
-        [("index  method", "text"), *((name, "count") for name in names)],
-        [
+        title="Where answers were lost: each question once, by the first stage",
+        columns=[("index  method", "text"), *((name, "count") for name in names)],
+        rows=[
             [f"{row.imdb_key or 'all'}  {row.method}", *(ends[name] for name in names)]
             for row, ends in zip(traced, counts, strict=True)
         ],
-        note,
+        note=note,
     )
 
 
@@ -531,14 +540,14 @@ def score_tables(figures: "Figures") -> list[Table]:
         tests = {} if scorer.test is None else {m: scorer.test(r) for m, r in by_method.items()}
         tables.append(
             Table(
-                f"{scorer.title} (95 % interval)",
-                [
+                title=f"{scorer.title} (95 % interval)",
+                columns=[
                     ("pair", "text") if scorer.of_pairs else METHOD,
                     *((part.replace("_", " "), "percent") for part in columns),
                     *((heading, "count") for heading in titles.values()),
                     *([("p", "count")] if tests else []),
                 ],
-                [
+                rows=[
                     [
                         method,
                         *(
@@ -550,7 +559,7 @@ def score_tables(figures: "Figures") -> list[Table]:
                     ]
                     for method, row in by_method.items()
                 ],
-                f"{scorer.note} n: {noun} with a score. {EACH_ALONE}".strip(),
+                note=f"{scorer.note} n: {noun} with a score. {EACH_ALONE}".strip(),
             )
         )
     return tables
@@ -571,8 +580,8 @@ def criteria_table(figures: "Figures") -> Table:
     if not cells:
         return Table()
     return Table(
-        "Success criteria",
-        [("measure", "text"), *((method, "count") for method in methods)],
-        [[label, *(row.get(method) for method in methods)] for label, row in cells.items()],
+        title="Success criteria",
+        columns=[("measure", "text"), *((method, "count") for method in methods)],
+        rows=[[label, *(row.get(method) for method in methods)] for label, row in cells.items()],
         most=3,
     )

@@ -116,10 +116,10 @@ class Table:
         for start in range(1, len(self.columns), self.most):
             part = slice(start, start + self.most)
             yield Table(
-                self.title if start == 1 else "",
-                (self.columns[0], *self.columns[part]),
-                [(row[0], *row[part]) for row in self.rows],
-                self.note if start + self.most >= len(self.columns) else "",
+                title=self.title if start == 1 else "",
+                columns=(self.columns[0], *self.columns[part]),
+                rows=[(row[0], *row[part]) for row in self.rows],
+                note=self.note if start + self.most >= len(self.columns) else "",
             )
 
 
@@ -142,7 +142,9 @@ def part_from_json(values: Mapping[str, Any]) -> Part:
         return Line(**values)
     columns = [(name, kind) for name, kind in values["columns"]]
     rows = [[_value_from_json(value) for value in row] for row in values["rows"]]
-    return Table(values["title"], columns, rows, values["note"], values["most"])
+    return Table(
+        title=values["title"], columns=columns, rows=rows, note=values["note"], most=values["most"]
+    )
 
 
 def _value_to_json(value: Value) -> object:

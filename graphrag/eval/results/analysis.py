@@ -381,7 +381,15 @@ def _compare_methods(
         if in_family:
             family = compare_family(results, inferences, margin)
         comparisons += [
-            Comparison(a, b, metric, in_family, result, inference, figures)
+            Comparison(
+                a=a,
+                b=b,
+                metric=metric,
+                in_family=in_family,
+                result=result,
+                inference=inference,
+                family=figures,
+            )
             for (a, b), result, inference, figures in zip(
                 pairs, results, inferences, family, strict=True
             )

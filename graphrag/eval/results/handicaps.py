@@ -58,7 +58,7 @@ def read_handicaps(
             notes.setdefault(response.method, Counter())[response.lacked] += 1
     every: dict[str, tuple[Handicap, ...]] = {}
     for method, of in totals.items():
-        lacks = [Handicap(what, why, of, of) for what, why in lacking.get(method, ())]
+        lacks = [Handicap(what=what, why=why, n=of, of=of) for what, why in lacking.get(method, ())]
         if handicaps := [*_handicaps(notes.get(method, Counter()), of), *lacks]:
             every[method] = tuple(handicaps)
     return every
@@ -71,7 +71,7 @@ def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:
         lead, _, why = note.partition(": ")
         by_what.setdefault(_WHAT.get(lead, lead), []).append((why or note, n))
     return [
-        Handicap(what, reasons[0][0], sum(n for _, n in reasons), of)
+        Handicap(what=what, why=reasons[0][0], n=sum(n for _, n in reasons), of=of)
         for what, reasons in by_what.items()
     ]
 

@@ -121,11 +121,16 @@ def keep_labels(
     """Return what a later correction needs of a run's questions and labels."""
     answered = [question for question in questions if question.scores]
     labels = (
-        KeptLabel(*question.key, method, 1 if label else 0)
+        KeptLabel(*question.key, method=method, label=1 if label else 0)
         for question in answered
         for method, label in question.labels.items()
     )
-    return KeptLabels(metric, tuple(methods), _fingerprint(answered), tuple(labels))
+    return KeptLabels(
+        metric=metric,
+        methods=tuple(methods),
+        fingerprint=_fingerprint(answered),
+        responses=tuple(labels),
+    )
 
 
 def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, Labels]:
@@ -313,9 +318,14 @@ def _decide(
 ) -> Comparison:
     if change.refused is not None:
         # Its own figures, but the place in a family that holds corrected p values.
-        corrected = CorrectedComparison(change.refused, change.n_labels)
+        corrected = CorrectedComparison(refused=change.refused, n_labels=change.n_labels)
         return replace(compared, result=result, family=family, corrected=corrected)
     corrected = CorrectedComparison(
-        None, change.n_labels, result, family, change.se, compared.verdict
+        refused=None,
+        n_labels=change.n_labels,
+        result=result,
+        family=family,
+        se=change.se,
+        judged_alone=compared.verdict,
     )
     return replace(compared, corrected=corrected)

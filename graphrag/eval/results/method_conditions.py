@@ -90,7 +90,12 @@ def read_conditions(
             if budget is not None and has_budget(search_methods.get(method, method)):
                 budgets.setdefault(method, {})[key] = budget
             index_names.setdefault(method, {})[key] = setup.index_of(key, method)
-    return Conditions(search_methods, budgets, index_costs or {}, index_names)
+    return Conditions(
+        search_methods=search_methods,
+        budgets=budgets,
+        index_costs=index_costs or {},
+        indexes=index_names,
+    )
 
 
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:

@@ -130,7 +130,13 @@ def group_questions(
         inside = {v: [key for key in samples if v in kinds[key]] for v in levels}
         leads = _compare_in_groups(list(inside.values()), scores, usable)
         compared = tuple(
-            Group(column, v, len(keys), {m: _mean(scores[m], keys) for m in by_method}, group_leads)
+            Group(
+                column=column,
+                value=v,
+                n=len(keys),
+                means={m: _mean(scores[m], keys) for m in by_method},
+                leads=group_leads,
+            )
             for (v, keys), group_leads in zip(inside.items(), leads, strict=True)
         )
         groupings.append(Grouping(column, compared, n_in_none))
@@ -169,7 +175,15 @@ def _compare_in_groups(
     results = [replace(r, p_holm=p) for r, p in zip(tested, corrected, strict=True)]
     limits = simultaneous_limits(results, [*map(inference_of, results, counts)])
     leads = (
-        Lead(*pair, r.n_pairs, r.difference, *ends, r.p_holm, shown_sign(r))
+        Lead(
+            *pair,
+            n_pairs=r.n_pairs,
+            difference=r.difference,
+            low=ends[0],
+            high=ends[1],
+            p_holm=r.p_holm,
+            shown=shown_sign(r),
+        )
         for pair, r, ends in zip(pairs * len(groups), results, limits, strict=True)
     )
     return [[next(leads) for _ in pairs] for _ in groups]

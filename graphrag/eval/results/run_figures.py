@@ -22,12 +22,8 @@ from graphrag.eval.metrics.failure_stage import (
     trace_loss,
 )
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.measures import (
-    MeasuredAnswer,
-    MethodMeasures,
-    measure,
-    summarize_measures,
-)
+from graphrag.eval.metrics.measure_means import MethodMeasures, summarize_measures
+from graphrag.eval.metrics.measures import MeasuredAnswer, measure
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.metrics.scorer_registry import OWN_SCORERS, SCORERS, list_pairs

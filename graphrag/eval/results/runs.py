@@ -74,7 +74,7 @@ _BEFORE_METADATA = re.compile(r'\s*\{\s*"format":\s*1,\s*"pinned_at":\s*"[^"]*",
 _AFTER_ROWS = re.compile(r"\]\s*\}\s*$")
 """How a baseline.json begins and ends, as it is written: of a run with many rows."""
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
-_FAILED = JudgeResult(0, SEARCH_FAILED)
+_FAILED = JudgeResult(score=0, reason=SEARCH_FAILED)
 LINE = "line of the list"
 """The name by which a run's figures in the list are kept."""
 _SUMS = ("tokens", "cost_usd")  # not known as soon as a part is not

@@ -23,7 +23,7 @@ QuestionKey: TypeAlias = tuple[str, str]
 Section: TypeAlias = dict[str, Any]
 """What a results file holds, JSON-ready; docs/files.md describes it."""
 
-NOT_KEPT = Sample("", "", "", "")
+NOT_KEPT = Sample(id="", imdb_key="", question="", ground_truth="")
 """Stands for a question that a store does not hold."""
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""

@@ -153,9 +153,9 @@ class MethodAnswer:
         """Return the figures as a usage; ImpossibleFigureError if one can't be."""
         usd = self.cost_usd
         return Usage(
-            read_count("llm_calls", self.llm_calls or 0),
-            read_count("prompt_tokens", self.prompt_tokens or 0),
-            read_count("output_tokens", self.output_tokens or 0),
+            llm_calls=read_count("llm_calls", self.llm_calls or 0),
+            prompt_tokens=read_count("prompt_tokens", self.prompt_tokens or 0),
+            output_tokens=read_count("output_tokens", self.output_tokens or 0),
             cost_usd=None if usd is None else read_figure("cost_usd", usd, MOST_USD),
             is_counted=None not in (self.llm_calls, self.prompt_tokens, self.output_tokens),
         )

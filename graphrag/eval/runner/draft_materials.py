@@ -119,7 +119,7 @@ class Materials:
             return self._communities(rng)
         by_document = grouped((self._document(unit), unit) for unit in self._long)
         spread = _spread([_shuffled(group, rng) for group in by_document.values()], rng)
-        return (Material(kind, (self._passage(unit),)) for unit in spread)
+        return (Material(kind=kind, passages=(self._passage(unit),)) for unit in spread)
 
     def _links(self, rng: random.Random) -> Iterator[Material]:
         """Give relationships that share an entity, and stand in different text units.
@@ -144,7 +144,12 @@ class Materials:
                 if len(path) > 1:
                     joined.add(bridge)
                     about = f"{paths.names[bridge]} joins them. {paths.describe(path.values())}"
-                    yield Material("link", tuple(map(self._passage, path)), about, form)
+                    yield Material(
+                        kind="link",
+                        passages=tuple(map(self._passage, path)),
+                        about=about,
+                        form=form,
+                    )
 
         def of_document(units: Sequence[int]) -> Iterator[Material]:
             yield from _in_turn(map(begin_in, _shuffled(units, rng)))
@@ -170,7 +175,7 @@ class Materials:
             chosen = [*_spread(list(by_document.values()), rng)][:_IN_COMMUNITY]
             passages = tuple(map(self._passage, chosen))
             about = summaries.get(key, str(title))
-            by_level[level].append(Material("global", passages, about))
+            by_level[level].append(Material(kind="global", passages=passages, about=about))
         return _spread([_shuffled(group, rng) for group in by_level.values()], rng)
 
 

@@ -287,8 +287,15 @@ def _no_reply(failure: Failure) -> Exception:
 
 def _throw_away(subject: Draft | Material | Sample, cause: Cause, detail: str = "") -> ThrownAway:
     if isinstance(subject, Sample):
-        return ThrownAway("assertions", cause, None, f"{subject.name}: {detail}")
-    return ThrownAway(subject.kind, cause, subject if isinstance(subject, Draft) else None, detail)
+        return ThrownAway(
+            kind="assertions", cause=cause, draft=None, detail=f"{subject.name}: {detail}"
+        )
+    return ThrownAway(
+        kind=subject.kind,
+        cause=cause,
+        draft=subject if isinstance(subject, Draft) else None,
+        detail=detail,
+    )
 
 
 class Drafter:
@@ -466,14 +473,14 @@ class Drafter:
             )
             quotes = _copy_quotes(again.quotes, material.passages)
         return Draft(
-            material.kind,
-            reply.question,
-            reply.answer,
-            tuple(dict.fromkeys(copied or quote for quote, copied in quotes.items())),
-            material.passages,
-            reply.difficulty,
-            assertions,
-            asker,
+            kind=material.kind,
+            question=reply.question,
+            answer=reply.answer,
+            quotes=tuple(dict.fromkeys(copied or quote for quote, copied in quotes.items())),
+            passages=material.passages,
+            difficulty=reply.difficulty,
+            assertions=assertions,
+            asker=asker,
         )
 
     async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:

@@ -194,7 +194,16 @@ async def prepare_run(
         index_costs=read_index_costs(headers, facts),
         lacking=await asyncio.to_thread(list_lacking, methods, built),
     )
-    return RunPlan(setup, samples, details, config, units, headers, judging, judge)
+    return RunPlan(
+        setup=setup,
+        samples=samples,
+        details=details,
+        config=config,
+        units=units,
+        headers=headers,
+        judging=judging,
+        judge=judge,
+    )
 
 
 def prepare_judging(
@@ -234,7 +243,17 @@ def prepare_judging(
         index_costs=origin.details.index_costs,
         lacking=origin.details.lacking,
     )
-    return RunPlan(setup, samples, details, config, units, headers, headers, judge, origin)
+    return RunPlan(
+        setup=setup,
+        samples=samples,
+        details=details,
+        config=config,
+        units=units,
+        headers=headers,
+        judging=headers,
+        judge=judge,
+        origin=origin,
+    )
 
 
 def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:

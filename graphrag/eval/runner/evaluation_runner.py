@@ -146,9 +146,9 @@ class EvaluationRunner:
         A failed search gives the response ``ERROR: ...`` and score 0 with the reason "Search
         failed" in every metric; RunStoppedError if the service refuses every request.
         """
-        sample = Sample("", imdb_key, question, ground_truth)
+        sample = Sample(id="", imdb_key=imdb_key, question=question, ground_truth=ground_truth)
         with unkept_session() as session:
-            units = [Unit("single", sample, method)]
+            units = [Unit(key="single", sample=sample, method=method)]
             outcome = await self.run(Work(self._settings, units, session))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)
@@ -327,7 +327,9 @@ class EvaluationRunner:
                     result = await self._respond(unit.sample, unit.method)
                 response = _read_response(unit, result, log)
             except TimeoutError:
-                failure = Failure("search", "timeout", describe_timeout(limit_s, log))
+                failure = Failure(
+                    stage="search", kind="timeout", message=describe_timeout(limit_s, log)
+                )
             except SearchError as error:
                 if error.refused:
                     msg = f"The model's service refuses the requests of {unit.method}: {error}"
@@ -336,11 +338,11 @@ class EvaluationRunner:
             except (StoreError, RunStoppedError):
                 raise
             except Exception as error:
-                failure = Failure("search", "error", describe_error(error))
+                failure = Failure(stage="search", kind="error", message=describe_error(error))
         latency: float | None = time.perf_counter() - started - (log.own_time.waited_s - waited_s)
         check_asked(log)
         if response is not None and not response.response.strip():
-            failure = Failure("search", "empty", "the response is empty")
+            failure = Failure(stage="search", kind="empty", message="the response is empty")
         is_own = self._methods.function(unit.method) is not None
         if failure is not None:
             text, usage = f"ERROR: {failure.message}", log.usage()
@@ -348,8 +350,17 @@ class EvaluationRunner:
                 usage = response.usage
             elif is_own and not log.attempts:
                 usage = UNCOUNTED
-            place = unit.key, unit.sample.id, unit.method
-            response = StoredResponse(*place, text, "", None, usage, failure, unit.trial)
+            response = StoredResponse(
+                unit=unit.key,
+                sample_id=unit.sample.id,
+                method=unit.method,
+                response=text,
+                context_text="",
+                latency_s=None,
+                usage=usage,
+                failure=failure,
+                trial=unit.trial,
+            )
         assert response is not None
         if result is not None and failure is None:
             response = replace(response, retrieved=self._read_retrieved(unit, result))
@@ -390,12 +401,12 @@ def _failure_of(error: SearchError, log: CallLog) -> Failure:
     """
     message = str(error)
     if isinstance(error.__cause__, CutOffReplyError):
-        return Failure("search", "cut_off", message, of_setup=True)
+        return Failure(stage="search", kind="cut_off", message=message, of_setup=True)
     n_cut = 0 if log.bound is None else log.usage().cut_replies
     if log.bound is not None and n_cut:
         message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
     of_setup = n_cut > 0 or error.context_is_full or any(f.refusal for f in log.failures)
-    return Failure("search", "error", message, of_setup)
+    return Failure(stage="search", kind="error", message=message, of_setup=of_setup)
 
 
 def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
@@ -433,8 +444,19 @@ def _usage_of(result: object, log: CallLog) -> Usage:
     counts = [_read_attr(read_count, name, result) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
     if None in counts:
-        return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
-    return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
+        return Usage(
+            llm_calls=calls,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            cost_usd=None,
+            is_counted=False,
+        )
+    return Usage(
+        llm_calls=calls,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        cost_usd=None if calls else 0.0,
+    )
 
 
 def _read_attr(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:

@@ -46,8 +46,8 @@ from graphrag.query.index.header import IndexHeader, describe_model, model_name
 
 FAITHFULNESS = "faithfulness"
 _REFUSE = f"judge_{REFUSAL.name}"
-_NO_ANSWER = JudgeResult(None, NO_ANSWER)
-_NO_CONTEXT = JudgeResult(None, NO_CONTEXT)
+_NO_ANSWER = JudgeResult(score=None, reason=NO_ANSWER)
+_NO_CONTEXT = JudgeResult(score=None, reason=NO_CONTEXT)
 
 
 async def ask_verdicts(
@@ -171,7 +171,11 @@ def _failed_verdict(error: Exception) -> JudgeResult:
         raise error
     message = describe_error(error)
     kind = "refused" if is_refusal(error) else "error"
-    return JudgeResult(None, f"Unscored: {message}", Failure("judge", kind, message))
+    return JudgeResult(
+        score=None,
+        reason=f"Unscored: {message}",
+        failure=Failure(stage="judge", kind=kind, message=message),
+    )
 
 
 def _get_part(scores: object, metric: str) -> object:
@@ -191,9 +195,15 @@ def read_verdict(value: object) -> JudgeResult:
     score, reason = read_choice(_get_part(value, "score"), (0, 1)), _get_part(value, "reason")
     if type(score) is int and score in (0, 1):
         doubt, text = _get_part(value, "doubt"), reason if isinstance(reason, str) else ""
-        return JudgeResult(score, text or NO_REASON, doubt=doubt if isinstance(doubt, str) else "")
+        return JudgeResult(
+            score=score, reason=text or NO_REASON, doubt=doubt if isinstance(doubt, str) else ""
+        )
     message = f"the judge gave {type(value).__name__} without a score of 0 or 1"
-    return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
+    return JudgeResult(
+        score=None,
+        reason=f"Unscored: {message}",
+        failure=Failure(stage="judge", kind="unreadable", message=message),
+    )
 
 
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
@@ -270,7 +280,14 @@ def plan_further(
         response, index = read(unit), config.index_of(unit.sample.imdb_key, unit.method)
         text, context = response.response, response.context_text
         types = partial(entity_types, index)
-        return Material(unit.sample, text, context, unit.method, response.abstained, types)
+        return Material(
+            sample=unit.sample,
+            response=text,
+            context=context,
+            method=unit.method,
+            abstained=response.abstained,
+            entity_types=types,
+        )
 
     async def grade(scorer: Scorer, unit: Unit, other: Unit | None = None) -> Grading:
         assert scorer.grade is not None  # else it comes with the verdicts
@@ -304,7 +321,9 @@ async def _judge_further(
     check_asked(log)
     failed = [failure for failure in failures if failure is not None]
     _check_refused(failed)
-    return Judgement(subject, kind, dict(value), bool(failed), log.usage())
+    return Judgement(
+        subject=subject, kind=kind, value=dict(value), failed=bool(failed), usage=log.usage()
+    )
 
 
 def _check_refused(failures: Iterable[Failure | None]) -> None:

@@ -322,7 +322,7 @@ class Crew:
         return member
 
     def _add(self, share: Share) -> _Member:
-        member = _Member(share, asyncio.ensure_future(self._hire(share)))
+        member = _Member(share=share, worker=asyncio.ensure_future(self._hire(share)))
         self._members.append(member)
         return member
 

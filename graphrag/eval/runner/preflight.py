@@ -279,7 +279,7 @@ def _list_replaced(config: EvaluationConfig) -> list[str]:
     """Name the settings of variants that 1.0.0 knew and nothing reads now."""
     sections = {"ppr": PPRSearchConfig, "tog": ToGSearchConfig}
     return [
-        f"{name}: {UnusedSetting('', key, instead, has_gone=True)}"
+        f"{name}: {UnusedSetting(section='', key=key, instead=instead, has_gone=True)}"
         for name, variant in config.variants.items()
         if name in config.methods and variant.method in sections
         for key, instead in sections[variant.method].replaced.items()

@@ -45,7 +45,7 @@ def plan_run(
         return _hash([sample.id, sample.question, method, described, *([trial] if trial else [])])
 
     return [
-        Unit(key(sample, method, trial), sample, method, trial)
+        Unit(key=key(sample, method, trial), sample=sample, method=method, trial=trial)
         for trial in range(trials)
         for sample in samples
         for method in methods
@@ -140,7 +140,10 @@ def plan_judging(
     by_id = {sample.id: (position, sample) for position, sample in enumerate(samples)}
     order = {method: position for position, method in enumerate(methods)}
     ordered = sorted(responses, key=lambda r: (r.trial, by_id[r.sample_id][0], order[r.method]))
-    return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in ordered]
+    return [
+        Unit(key=r.unit, sample=by_id[r.sample_id][1], method=r.method, trial=r.trial)
+        for r in ordered
+    ]
 
 
 def _hash(value: object) -> str:

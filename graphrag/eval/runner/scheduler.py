@@ -239,7 +239,7 @@ class Work:
 
     def _tally_of(self, done: int, total: int) -> Tally:
         tokens, usd = self._spending.spent_tokens, self._spending.spent_usd
-        return Tally(done, total, tokens=tokens, cost_usd=usd)
+        return Tally(done=done, total=total, tokens=tokens, cost_usd=usd)
 
     def missing_metrics(self, unit: Unit) -> list[str]:
         """Return what a response is still to be judged on."""
@@ -267,8 +267,8 @@ class Work:
             if self.is_done(u)
         ]
         return RunOutcome(
-            results,
-            len(self.units),
+            results=results,
+            n_planned=len(self.units),
             read_whole=self._read_whole,
             read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
         )
@@ -424,7 +424,7 @@ class Work:
     def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
         """Give the log of what is asked; what it cost is kept also when it is cut off."""
         session = self.session
-        log = CallLog(self._limit, session.journal(scope), bound=bound, time=time)
+        log = CallLog(limit=self._limit, journal=session.journal(scope), bound=bound, time=time)
         log.exchanges = session.exchanges(scope)
         try:
             yield log

@@ -110,11 +110,11 @@ def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"])
     name = {"beta": "clopper-pearson", "wilson": "wilson"}[method]
     n = len(hits)
     if n == 0:
-        return Estimate(None, 0, None, None, name)
+        return Estimate(mean=None, n=0, low=None, high=None, method=name)
     share = float(np.average(hits, weights=weights))
     effective = float(weights.sum() ** 2 / np.square(weights).sum())
     low, high = proportion_interval(share * effective, effective, method)
-    return Estimate(share, n, min(low, share), max(high, share), name)
+    return Estimate(mean=share, n=n, low=min(low, share), high=max(high, share), method=name)
 
 
 def _ac1(x: Floats, y: Floats, weights: Floats) -> float:

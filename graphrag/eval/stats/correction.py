@@ -95,7 +95,12 @@ def not_corrected(
     why: str, uncorrected: float | None = None, n: int = 0, n_labels: int = 0
 ) -> Corrected:
     """Return a mean over n responses that is not corrected."""
-    return Corrected(uncorrected, Estimate(None, n, None, None, _BY_GROUP), n_labels, why)
+    return Corrected(
+        uncorrected=uncorrected,
+        estimate=Estimate(mean=None, n=n, low=None, high=None, method=_BY_GROUP),
+        n_labels=n_labels,
+        refused=why,
+    )
 
 
 def corrected_mean(
@@ -125,7 +130,13 @@ def corrected_mean(
     if rows and all(row.label is not None for row in rows):
         labels = [_signed(row.label) for row in rows]
         of_labels = mean_binary(labels, [row.document for row in rows])
-        return Corrected(plain, of_labels, len(rows), None, is_complete=True)
+        return Corrected(
+            uncorrected=plain,
+            estimate=of_labels,
+            n_labels=len(rows),
+            refused=None,
+            is_complete=True,
+        )
     weighed = _weigh(rows, (0, 1), plain)
     if isinstance(weighed, Corrected):
         return weighed
@@ -134,7 +145,12 @@ def corrected_mean(
     level = 2 * float(scipy_special().ndtr(_quantile(CONFIDENCE, weighed.df))) - 1
     low, high = proportion_interval(share * size, size, "wilson", level)
     kind = name_interval(f"{_BY_GROUP}, wilson", weighed.structure)
-    return Corrected(plain, Estimate(share, len(rows), low, high, kind), weighed.n_labels, None)
+    return Corrected(
+        uncorrected=plain,
+        estimate=Estimate(mean=share, n=len(rows), low=low, high=high, method=kind),
+        n_labels=weighed.n_labels,
+        refused=None,
+    )
 
 
 def corrected_difference(
@@ -159,10 +175,22 @@ def corrected_difference(
         counts = Counter((*_as_pair(row.label), row.document) for row in rows)
         low, high, kind = difference_interval(counts)
         total = add_up(tally_documents(counts))
-        of_labels = Estimate((total.n10 - total.n01) / total.n, total.n, low, high, kind)
+        of_labels = Estimate(
+            mean=(total.n10 - total.n01) / total.n, n=total.n, low=low, high=high, method=kind
+        )
         center, se, df = difference_spread(counts)
         p, _ = difference_test(counts)
-        return Corrected(plain, of_labels, total.n, None, se, df, center, p, is_complete=True)
+        return Corrected(
+            uncorrected=plain,
+            estimate=of_labels,
+            n_labels=total.n,
+            refused=None,
+            se=se,
+            df=df,
+            center=center,
+            p=p,
+            is_complete=True,
+        )
     weighed = _weigh(rows, (-1, 0, 1), plain)
     if isinstance(weighed, Corrected):
         return weighed
@@ -172,10 +200,21 @@ def corrected_difference(
     kind = name_interval(f"{_BY_GROUP}, {PLAIN_BOUND}", weighed.structure)
     mean, half = float(shares[0] - shares[1]), se * _quantile(CONFIDENCE, df)
     low, high = max(center - half, -1.0), min(center + half, 1.0)
-    estimate = Estimate(mean, len(rows), min(low, mean), max(high, mean), kind)
+    estimate = Estimate(
+        mean=mean, n=len(rows), low=min(low, mean), high=max(high, mean), method=kind
+    )
     below = _tail(center / se, df)
     p = min(1.0, 2 * min(below, 1 - below))
-    return Corrected(plain, estimate, weighed.n_labels, None, se, df, center, p)
+    return Corrected(
+        uncorrected=plain,
+        estimate=estimate,
+        n_labels=weighed.n_labels,
+        refused=None,
+        se=se,
+        df=df,
+        center=center,
+        p=p,
+    )
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
@@ -214,7 +253,13 @@ def _rows(
     none: Sequence[Hashable] = [None] * len(judge)
     items = zip(judge, human, strata or none, documents or none, pools or none, strict=True)
     return [
-        _Row(verdict, label, (document, key, pool, verdict), (pool, verdict), document)
+        _Row(
+            verdict=verdict,
+            label=label,
+            group=(document, key, pool, verdict),
+            pool=(pool, verdict),
+            document=document,
+        )
         for verdict, label, key, document, pool in items
         if verdict is not None
     ]
@@ -283,14 +328,14 @@ def _weigh(
         variance, df = max(variance, clustered**2), float(degrees_of_freedom(numbers))
     likely = sum(weights[group] * chances[members[0].pool] for group, members in groups.items())
     return _Weighed(
-        {
+        shares={
             value: sum(weights[group] * float((labels[group] == value).mean()) for group in groups)
             for value in values
         },
-        (float(likely @ worth**2) - float(likely @ worth) ** 2) / variance,
-        n_labels,
-        structure if df is not None else Structure.POOLED,
-        df,
+        size=(float(likely @ worth**2) - float(likely @ worth) ** 2) / variance,
+        n_labels=n_labels,
+        structure=structure if df is not None else Structure.POOLED,
+        df=df,
     )
 
 

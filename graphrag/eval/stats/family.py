@@ -195,7 +195,15 @@ def compare_family(
     for result, inference, (low, high) in zip(results, inferences, together, strict=True):
         difference = result.difference
         if difference is None or result.p_holm is None:
-            figures.append(FamilyFigures(None, None, None, None, margin))
+            figures.append(
+                FamilyFigures(
+                    low_simultaneous=None,
+                    high_simultaneous=None,
+                    p_equivalence=None,
+                    is_equivalent=None,
+                    equivalence_margin=margin,
+                )
+            )
             continue
         down, up = result.difference_bounds or (difference, difference)
         worst = inference.outside(difference - down - margin, difference - up + margin)

@@ -291,14 +291,16 @@ def share_of_totals(totals: Totals) -> Estimate:
     total, n = sum(part for part, _ in totals.values()), sum(sizes.values())
     structure = choose_structure(sizes)
     if n == 0:
-        return Estimate(None, 0, None, None, "wilson")
+        return Estimate(mean=None, n=0, low=None, high=None, method="wilson")
     if structure is Structure.POOLED:
         low, high = proportion_interval(total, n, "wilson")
-        return Estimate(total / n, n, low, high, "wilson")
+        return Estimate(mean=total / n, n=n, low=low, high=high, method="wilson")
     counts, numbers = np.array(list(totals.values()), dtype=np.float64).T
     lowest, highest = mean_limits(counts, numbers, structure, CONFIDENCE)
     mean, name = float(counts.sum() / numbers.sum()), name_interval("wilson", structure)
-    return Estimate(mean, n, min(float(lowest), mean), max(float(highest), mean), name)
+    return Estimate(
+        mean=mean, n=n, low=min(float(lowest), mean), high=max(float(highest), mean), method=name
+    )
 
 
 def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
@@ -309,10 +311,10 @@ def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
     n = len(values)
     mean = float(values.mean()) if n else None
     if mean is None or n < 2 or float(np.ptp(values)) == 0:
-        return Estimate(mean, n, None, None, "t")
+        return Estimate(mean=mean, n=n, low=None, high=None, method="t")
     stats = scipy_stats()
     half = float(stats.sem(values)) * float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    return _clip(Estimate(mean, n, mean - half, mean + half, "t"), limits)
+    return _clip(Estimate(mean=mean, n=n, low=mean - half, high=mean + half, method="t"), limits)
 
 
 def _clip(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
@@ -340,7 +342,9 @@ def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) ->
     if len(means) < FEW_DOCUMENTS:
         label += ", low power"
         note = f"only {len(means)} documents: almost nothing can be claimed about new ones"
-    return DocumentView(means, estimate, agreeing, label, note)
+    return DocumentView(
+        documents=means, estimate=estimate, n_agreeing=agreeing, label=label, note=note
+    )
 
 
 def scale_interval(
@@ -387,4 +391,4 @@ def mean_real(
     low, high, method = scale_interval(values, documents, confidence)
     scores = [value for value in values if value is not None]
     mean = float(np.mean(scores)) if scores else None
-    return _clip(Estimate(mean, len(scores), low, high, method), limits)
+    return _clip(Estimate(mean=mean, n=len(scores), low=low, high=high, method=method), limits)

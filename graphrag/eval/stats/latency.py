@@ -66,7 +66,7 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     n = len(latencies)
     censored = sum(entry.censored for entry in latencies)
     if n == 0:
-        return LatencyQuantile(None, None, 0, 0, None, None)
+        return LatencyQuantile(value=None, at_least=None, n=0, n_censored=0, low=None, high=None)
     ordered, value = _sort_seconds(latencies), quantile_value(latencies, q)
     at_least = None
     if value is None:
@@ -77,7 +77,15 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
         ordered[int(rank)] if isfinite(rank) and ordered[int(rank)] < inf else None
         for rank in (limits.low, limits.high)
     )
-    return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
+    return LatencyQuantile(
+        value=value,
+        at_least=at_least,
+        n=n,
+        n_censored=censored,
+        low=low,
+        high=high,
+        censored_share=censored / n,
+    )
 
 
 def quantile_value(latencies: Sequence[Latency], q: float) -> float | None:
@@ -105,12 +113,16 @@ def cost_per_correct(
     n_correct = sum(verdict for _, verdict in judged)
     priced = [(cost, verdict) for cost, verdict in judged if cost is not None]
     if n_correct == 0 or len(priced) < n:
-        return CostPerCorrect(None, n, dropped, n_correct, None, None)
+        return CostPerCorrect(
+            value=None, n=n, n_dropped=dropped, n_correct=n_correct, low=None, high=None
+        )
     value = sum(cost for cost, _ in priced) / n_correct
     low, high = _fieller(np.array(priced, dtype=np.float64))
     if low is not None and high is not None:  # the last digit may put both on one side
         low, high = min(low, value), max(high, value)
-    return CostPerCorrect(value, n, dropped, n_correct, low, high)
+    return CostPerCorrect(
+        value=value, n=n, n_dropped=dropped, n_correct=n_correct, low=low, high=high
+    )
 
 
 def pareto_set(methods: Mapping[str, Tradeoff]) -> tuple[str, ...]:

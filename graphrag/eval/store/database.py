@@ -121,8 +121,15 @@ class EvaluationStore:
         """
         started = now()
         run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
-        details = details or RunDetails("python", 0, {})
-        run = Run(run_id, started, None, "unfinished", setup, details)
+        details = details or RunDetails(origin="python", n_units=0, config={})
+        run = Run(
+            run_id=run_id,
+            started_at=started,
+            finished_at=None,
+            status="unfinished",
+            setup=setup,
+            details=details,
+        )
         described = json.dumps(run.details.to_dict())
         values = (run.run_id, run.started_at, None, run.status, json.dumps(setup.root), described)
         self._writer.write((insert("runs"), values), *_sample_rows(run.run_id, samples))
@@ -308,7 +315,13 @@ class EvaluationStore:
 
         def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row
-            return Judgement(subject, kind, json.loads(value), bool(failed), usage_of(usage))
+            return Judgement(
+                subject=subject,
+                kind=kind,
+                value=json.loads(value),
+                failed=bool(failed),
+                usage=usage_of(usage),
+            )
 
         columns = "subject, kind, value, failed, usage"
         return self._rows("judgements", columns, run_id, "subject, kind", each_of(make))

@@ -110,4 +110,4 @@ def read_index_cost(folder: Path, fingerprint: str, n_documents: object) -> Inde
         seconds = {name: float(step["overall"]) for name, step in stats["workflows"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return IndexCost(fingerprint, seconds) if is_whole else None
+    return IndexCost(fingerprint=fingerprint, seconds=seconds) if is_whole else None

@@ -339,7 +339,10 @@ def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgeme
     details = [(CLAIMS, dict(v.claims)) for v in verdicts.values() if v.claims is not None]
     doubts: dict[str, object] = {name: v.doubt for name, v in verdicts.items() if v.doubt}
     details += [(DOUBT, doubts)] if doubts else []
-    return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in details]
+    return [
+        Judgement(subject=unit, kind=kind, value=value, failed=False, usage=Usage())
+        for kind, value in details
+    ]
 
 
 def pair_kind(scorer: str, first: str, second: str) -> str:

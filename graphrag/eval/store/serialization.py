@@ -137,7 +137,9 @@ def _outline_of(text: str | None) -> Retrieved | None:
     values = json.loads(text)
     ids = None if values.get("text_unit_ids") is None else ()
     counts = {name: values.get(name, 0) for name in ("n_sources", "n_unknown_ids")}
-    return Retrieved(values["method"], ids, **counts, note=values.get("note", ""))
+    return Retrieved(
+        method=values["method"], text_unit_ids=ids, **counts, note=values.get("note", "")
+    )
 
 
 def contexts_of(rows: Iterable[Values]) -> dict[str, Shown]:
@@ -180,10 +182,10 @@ def _verdict_of(
     """Return a verdict; one that can't be read is unscored: it hides no others."""
     try:
         if failure is None and not repeats:
-            return JudgeResult(score, reason)
+            return JudgeResult(score=score, reason=reason)
         scores = tuple(json.loads(repeats)) if repeats else ()
-        return JudgeResult(score, reason, _failure_of(failure), scores)
+        return JudgeResult(score=score, reason=reason, failure=_failure_of(failure), repeats=scores)
     except (TypeError, ValueError) as error:
         message = f"the stored verdict can't be read: {error}"
-        failed = Failure("judge", "unreadable", message)
-        return JudgeResult(None, f"Unscored: {message}", failed)
+        failed = Failure(stage="judge", kind="unreadable", message=message)
+        return JudgeResult(score=None, reason=f"Unscored: {message}", failure=failed)

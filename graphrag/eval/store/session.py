@@ -217,7 +217,10 @@ class StoredSession:
         if not self.store.is_kept:
             return None
         return StoreJournal(
-            self.store, self.run_id, scope, self._calls.setdefault(scope.stored, {})
+            store=self.store,
+            run_id=self.run_id,
+            scope=scope,
+            kept=self._calls.setdefault(scope.stored, {}),
         )
 
     def exchanges(self, scope: CallScope) -> Exchanges | None:

@@ -389,7 +389,11 @@ class EvaluationFile:
         One without a file has a case ``graph``. Raises ConfigError if a file can't be read.
         """
         return {
-            name: [TestCase("graph", "graph", "", {}, {})]
+            name: [
+                TestCase(
+                    id="graph", name="graph", description="", input_data={}, expected_output={}
+                )
+            ]
             if file is None
             else [self._limited(case) for case in read_test_cases(file)]
             for name, file in self.files.items()

@@ -423,7 +423,9 @@ def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
 
 
 def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) -> EvaluationResult:
-    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
+    return EvaluationResult(
+        metric=metric, score=score, max_score=1.0, details=details, timestamp=datetime.now(UTC)
+    )
 
 
 def _read(form: TypeAdapter[_Values], values: object, what: str) -> _Values:

@@ -239,7 +239,13 @@ def find_regressions(now: Scores, then: Scores) -> list[MetricRegression]:
     }
     tested = [result.p if result.n_pairs >= MIN_PAIRS else None for result in differences.values()]
     return [
-        MetricRegression(metric, result.difference, p, result.n_pairs, p is not None and p <= ALPHA)
+        MetricRegression(
+            metric=metric,
+            difference=result.difference,
+            p_holm=p,
+            n_pairs=result.n_pairs,
+            regressed=p is not None and p <= ALPHA,
+        )
         for (metric, result), p in zip(differences.items(), holm(tested), strict=True)
     ]
 

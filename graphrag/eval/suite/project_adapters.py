@@ -87,7 +87,9 @@ class ModelExtractor:
         nodes = rows_of(entities, "title", "type")
         pairs = tuple(rows_of(relationships, "source", "target"))
         names, kinds = (tuple(node[place] for node in nodes) for place in (0, 1))
-        return Extraction(names, pairs, kinds, find_languages([text]))
+        return Extraction(
+            entities=names, relationships=pairs, types=kinds, languages=find_languages([text])
+        )
 
 
 class ProjectTools:
@@ -130,7 +132,9 @@ def stopwatch(log: CallLog) -> Callable[[], float | None]:
     return seconds
 
 
-_NOT_ASKED = StoredResponse("", "", "", "", "", None, Usage())
+_NOT_ASKED = StoredResponse(
+    unit="", sample_id="", method="", response="", context_text="", latency_s=None, usage=Usage()
+)
 
 
 @dataclass(slots=True)
@@ -163,7 +167,11 @@ class CaseTools:
         """
         if self.method is None:
             raise ConfigError("the suite names no methods that could answer a question")
-        unit = Unit("", Sample("", self.index, query, ""), self.method)
+        unit = Unit(
+            key="",
+            sample=Sample(id="", imdb_key=self.index, question=query, ground_truth=""),
+            method=self.method,
+        )
         answer = self.kept or await self.project.runner.search_unit(unit, self.open_log())
         self.response = answer
         if answer.failure is not None:
@@ -186,7 +194,9 @@ class CaseTools:
             if is_refusal(error):
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
-            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+            raise CaseFailedError(
+                Failure(stage="search", kind="error", message=describe_error(error))
+            ) from error
         finally:
             log.bound = bound
         self._note(extraction, text, seconds())
@@ -213,12 +223,22 @@ class CaseTools:
         try:
             return self.project.views[self.index].extraction(text, document)
         except (OSError, ValueError) as error:
-            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+            raise CaseFailedError(
+                Failure(stage="search", kind="error", message=describe_error(error))
+            ) from error
 
     def _note(self, extraction: Extraction, context: str, seconds: float | None) -> None:
         pairs = [f"{source} -> {target}" for source, target in extraction.relationships]
         text = f"Entities: {', '.join(extraction.entities)}\nRelationships: {', '.join(pairs)}"
-        self.response = StoredResponse("", "", "", text, context, seconds, Usage())
+        self.response = StoredResponse(
+            unit="",
+            sample_id="",
+            method="",
+            response=text,
+            context_text=context,
+            latency_s=seconds,
+            usage=Usage(),
+        )
         self.extraction = extraction
 
 
@@ -260,7 +280,12 @@ def project_components(
         bound, allowed = search_limits(asking)
         return CallLog(limit, bound=bound, time=allowed)
 
-    tools = CaseTools(ProjectTools(asking, headers, {index: view}), method, index, open_log)
+    tools = CaseTools(
+        project=ProjectTools(asking, headers, {index: view}),
+        method=method,
+        index=index,
+        open_log=open_log,
+    )
     return {**tools.components(), "graph": graph_of(view.extraction())}
 
 

@@ -157,7 +157,9 @@ class _Evaluators:
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Run a case by the component that fits it; what it gives is held until it is scored."""
         job, seconds = self._jobs[unit.key], stopwatch(log)
-        tools = CaseTools(self._project, job.method, job.index, lambda: log)
+        tools = CaseTools(
+            project=self._project, method=job.method, index=job.index, open_log=lambda: log
+        )
         output = await self._attempt(job.run(tools), log, "search")
         check_asked(log)
         answer, failure = tools.response, None
@@ -167,8 +169,16 @@ class _Evaluators:
         self._outputs[unit.key] = output
         latency_s = seconds() if answer.latency_s is None else answer.latency_s
         usage = log.usage() if log.attempts else answer.usage
-        place = unit.key, unit.sample.id, unit.method
-        return StoredResponse(*place, text, context, latency_s, usage, failure)
+        return StoredResponse(
+            unit=unit.key,
+            sample_id=unit.sample.id,
+            method=unit.method,
+            response=text,
+            context_text=context,
+            latency_s=latency_s,
+            usage=usage,
+            failure=failure,
+        )
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
@@ -176,7 +186,13 @@ class _Evaluators:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
         job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
         if output is None:  # its answer was kept by an earlier session
-            tools = CaseTools(self._project, job.method, job.index, lambda: log, response)
+            tools = CaseTools(
+                project=self._project,
+                method=job.method,
+                index=job.index,
+                open_log=lambda: log,
+                kept=response,
+            )
             output = await self._attempt(job.run(tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
@@ -186,7 +202,9 @@ class _Evaluators:
             verdicts = await self._project.runner.judge_unit(*about, ("correctness",), log)
             verdict = verdicts["correctness"]
             if verdict.score is None:
-                failure = verdict.failure or Failure("judge", "error", verdict.reason)
+                failure = verdict.failure or Failure(
+                    stage="judge", kind="error", message=verdict.reason
+                )
                 raise CaseFailedError(failure)
             return verdict.score
 
@@ -197,12 +215,16 @@ class _Evaluators:
         check_asked(log)
         result = job.result(response, scored, log.usage())
         value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
-        self._session.keep_judgement(Judgement(unit.key, _KIND, value, failed, Usage()))
-        verdict = JudgeResult(None, f"Unscored: {result.reason}", result.failure)
+        self._session.keep_judgement(
+            Judgement(subject=unit.key, kind=_KIND, value=value, failed=failed, usage=Usage())
+        )
+        verdict = JudgeResult(
+            score=None, reason=f"Unscored: {result.reason}", failure=result.failure
+        )
         if result.score is not None:
             passed = job.suite.thresholds.passes(result.score)
             score = number_beside(result.score, job.suite.thresholds.passing)
-            verdict = JudgeResult(int(passed), f"score {score}: {result.reason}")
+            verdict = JudgeResult(score=int(passed), reason=f"score {score}: {result.reason}")
         return {"correctness": verdict}
 
     def result(self, unit: Unit) -> CaseResult:
@@ -224,13 +246,13 @@ class _Evaluators:
             async with log.own_time.deadline(limit_s):
                 return await job
         except TimeoutError:
-            return Failure(stage, "timeout", describe_timeout(limit_s, log))
+            return Failure(stage=stage, kind="timeout", message=describe_timeout(limit_s, log))
         except CaseFailedError as error:
             return error.failure
         except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
             raise
         except Exception as error:
-            return Failure("judge", "error", describe_error(error))
+            return Failure(stage="judge", kind="error", message=describe_error(error))
 
 
 async def run_suites(
@@ -341,8 +363,14 @@ async def _plan_suites(
     views = {key: await IndexView.open(headers[key]) for key in viewed}
     samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())
     setup = _setup(jobs, samples, config, headers, judge)
-    details = RunDetails("suite", len(jobs), config.to_dict())
-    plan = RunPlan(setup, samples, details, config, [job.unit for job in jobs])
+    details = RunDetails(origin="suite", n_units=len(jobs), config=config.to_dict())
+    plan = RunPlan(
+        setup=setup,
+        samples=samples,
+        details=details,
+        config=config,
+        units=[job.unit for job in jobs],
+    )
     return plan, {job.unit.key: job for job in jobs}, ProjectTools(config, headers, views, judge)
 
 
@@ -372,8 +400,15 @@ def _evaluations_of(suite: Suite, config: EvaluationConfig) -> Iterator[_Evaluat
         )
         for method in methods:
             label = suite.name if method is None else f"{suite.name}/{method}"
-            unit = Unit(f"{sample.id} {method or suite.evaluator}", sample, label)
-            yield _Evaluation(suite, framework_case(case), evaluator, method, index or "", unit)
+            unit = Unit(key=f"{sample.id} {method or suite.evaluator}", sample=sample, method=label)
+            yield _Evaluation(
+                suite=suite,
+                case=framework_case(case),
+                evaluator=evaluator,
+                method=method,
+                index=index or "",
+                unit=unit,
+            )
 
 
 async def _read_headers(

@@ -175,7 +175,14 @@ class SuiteReport:
             if case.score is not None:
                 about = {"method": case.method, "status": case.status, "reason": case.reason}
                 details: dict[str, object] = {**about, "parts": dict(case.parts)}
-                scored = EvaluationResult(metric, case.score, 1.0, details, ended_at, case.case_id)
+                scored = EvaluationResult(
+                    metric=metric,
+                    score=case.score,
+                    max_score=1.0,
+                    details=details,
+                    timestamp=ended_at,
+                    test_case_id=case.case_id,
+                )
                 results.append(scored)
         return EvaluationReport(
             test_suite_name=self.name,
@@ -363,12 +370,12 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
     """Yield each suite's table, the cases that did not pass, or all, and the recommendations."""
     for report in outcome.reports:
         yield Table(
-            f"Suite {report.name}{in_brackets(outcome.embedded_models)}",
-            [
+            title=f"Suite {report.name}{in_brackets(outcome.embedded_models)}",
+            columns=[
                 *(("method", "text"), ("result", "text"), ("score", "percent")),
                 *(("95 % interval", "interval"), ("passed", "count"), ("no score", "count")),
             ],
-            [
+            rows=[
                 [
                     *(method.method, method.status),
                     _tell_score(method.score.mean, report.thresholds),
@@ -377,7 +384,7 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
                 ]
                 for method in report.methods
             ],
-            EACH_ALONE,
+            note=EACH_ALONE,
         )
         for method in report.methods:
             yield Line(f"{method.method} took {_describe_performance(method.performance)}.")

@@ -176,7 +176,9 @@ def load_part(
 
     Raises ConfigError as :func:`import_object`, or if it has no name, or that of what is built in.
     """
-    own = OwnPart(kind, spec, import_object(kind, spec, root), is_declared)
+    own = OwnPart(
+        kind=kind, spec=spec, part=import_object(kind, spec, root), is_declared=is_declared
+    )
     name = getattr(own.part, "name", None)
     if not isinstance(name, str) or not name:
         raise own.refuse("it has no name")

@@ -88,14 +88,16 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
         return replace(verdicts[0], repeats=repeats)
     if 2 * sum(votes) == len(votes):
         message = f"the judge's verdicts are tied, and {len(repeats) - len(votes)} more failed"
-        failure = Failure("judge", "error", message)
-        return JudgeResult(None, f"Unscored: {message}", failure, repeats, doubt)
+        failure = Failure(stage="judge", kind="error", message=message)
+        return JudgeResult(
+            score=None, reason=f"Unscored: {message}", failure=failure, repeats=repeats, doubt=doubt
+        )
     score = int(2 * sum(votes) > len(votes))
     first = next(verdict for verdict in verdicts if verdict.score == score)
     return replace(first, repeats=repeats, doubt=doubt)
 
 
-NOT_JUDGED = JudgeResult(None, "Not judged")
+NOT_JUDGED = JudgeResult(score=None, reason="Not judged")
 _DEFAULT = frozenset(DEFAULT_METRICS)
 
 
@@ -149,4 +151,4 @@ class MetricScores:
 
 def failed_search_scores(metrics: Iterable[str] = METRICS) -> MetricScores:
     """Return the scores of a search that failed: 0 by definition in what it could be judged on."""
-    return MetricScores.of(dict.fromkeys(metrics, JudgeResult(0, SEARCH_FAILED)))
+    return MetricScores.of(dict.fromkeys(metrics, JudgeResult(score=0, reason=SEARCH_FAILED)))

@@ -107,15 +107,15 @@ def check_documents(
         counts = counts[np.isfinite(counts)]
         tokens = ratio(float(counts.sum()), len(counts))
     return PhaseValidation(
-        "document_processing",
-        (
+        name="document_processing",
+        checks=(
             filled,
             _check_created(documents, units, limits),
             coverage,
             _check_rows("no_empty_chunks", units, "text units", "text", limits),
             metadata,
         ),
-        {
+        metrics={
             "documents_count": None if documents is None else len(documents),
             "chunks_count": count(units),
             "coverage_ratio": covered,
@@ -123,7 +123,7 @@ def check_documents(
             "avg_chunk_size": characters,
             "avg_chunk_tokens": tokens,
         },
-        tuple(warnings),
+        warnings=tuple(warnings),
     )
 
 
@@ -326,7 +326,9 @@ def _count_mentions(frame: Frame | None, units: Frame | None) -> _Mentions | Non
     unknown = ~to_numpy(compute.is_in(ids, value_set=as_text(units["id"])))
     owners = np.repeat(np.arange(len(lengths)), lengths)[unknown]
     broken = np.bincount(owners, minlength=len(lengths)) > 0
-    return _Mentions(len(unknown), len(owners), broken, lengths == 0)
+    return _Mentions(
+        total=len(unknown), orphaned=len(owners), broken=broken, unmentioned=lengths == 0
+    )
 
 
 def _check_extracted(
@@ -395,20 +397,20 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
             warnings += mentions.warn(kind)
         warnings += _warn_duplicates(frame)
     return PhaseValidation(
-        "entity_extraction",
-        (
+        name="entity_extraction",
+        checks=(
             _check_extracted("entities_extracted", frame, kind),
             confidence,
             _check_rows("entity_types_populated", frame, kind, "type", limits),
             names,
             mentioned,
         ),
-        {
+        metrics={
             "entities_count": count(frame),
             "avg_confidence": mean,
             "avg_mentions_per_entity": mentions and ratio(mentions.total, count(frame)),
         },
-        tuple(warnings),
+        warnings=tuple(warnings),
     )
 
 
@@ -484,19 +486,19 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
     many = "High density: {} relationships an entity; they may be indiscriminate."
     warnings += warn(density, many, high=limits.high_density)
     return PhaseValidation(
-        "relationship_extraction",
-        (
+        name="relationship_extraction",
+        checks=(
             _check_extracted("relationships_extracted", frame, kind, n_entities),
             confidence,
             _check_rows("relationship_types_populated", frame, kind, typed, limits),
             ends,
         ),
-        {
+        metrics={
             "relationships_count": count(frame),
             "avg_relationship_confidence": mean,
             "relationships_per_entity": density,
         },
-        tuple(warnings),
+        warnings=tuple(warnings),
     )
 
 

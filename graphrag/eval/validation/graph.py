@@ -75,7 +75,7 @@ def _join(titles: Array, *ends: Array) -> Edges:
     n_names = max(len(names), 1)
     keys = np.unique(low[joined] * n_names + high[joined])
     pairs = np.stack(np.divmod(keys, n_names), axis=1)
-    return Edges(orphans, find(titles, names), len(names), pairs)
+    return Edges(orphans=orphans, nodes=find(titles, names), n_nodes=len(names), pairs=pairs)
 
 
 def graph_connectivity(
@@ -160,7 +160,7 @@ def _check_ratios(
         message = f"{figure} entities a text unit; {low:g} to {high:g} is reasonable"
         is_out = is_below(per_chunk, low) or is_below(high, per_chunk)
         status: Status = unreasonable if is_out else "passed"
-        reasonable = CheckResult(reasonable.name, status, message)
+        reasonable = CheckResult(name=reasonable.name, status=status, message=message)
     missing = "relationships to follow" if n_entities else "entities"
     connected = skip("graph_connectivity", f"there are no {missing}")
     if connectivity is not None:
@@ -187,10 +187,10 @@ def _check_ratios(
         ),
     ]
     return PhaseValidation(
-        "graph_construction",
-        (filled, reasonable, connected),
-        {**counts, "entities_per_chunk": per_chunk, "connectivity": connectivity},
-        tuple(warnings),
+        name="graph_construction",
+        checks=(filled, reasonable, connected),
+        metrics={**counts, "entities_per_chunk": per_chunk, "connectivity": connectivity},
+        warnings=tuple(warnings),
     )
 
 

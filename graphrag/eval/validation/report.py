@@ -96,12 +96,14 @@ def judge(
 ) -> CheckResult:
     """Return a check that applies: ``otherwise``, with examples, if it did not pass."""
     status: Status = "passed" if passed else otherwise
-    return CheckResult(name, status, message, () if passed else examples)
+    return CheckResult(
+        name=name, status=status, message=message, examples=() if passed else examples
+    )
 
 
 def skip(name: str, message: str) -> CheckResult:
     """Return a check that does not apply."""
-    return CheckResult(name, "not applicable", message)
+    return CheckResult(name=name, status="not applicable", message=message)
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -96,7 +96,9 @@ class DocumentProcessingValidator:
             if not units.is_table or units.has(kind, "metadata"):
                 columns[kind] = [_enrichment(row, kind) for row in units.rows]
         texts = documents.frame({"id": ids, "text": documents.texts()})
-        return check_documents(Tables(texts, units.frame(columns)), _LIMITS, any_enrichment=True)
+        return check_documents(
+            Tables(documents=texts, text_units=units.frame(columns)), _LIMITS, any_enrichment=True
+        )
 
 
 class EntityExtractionValidator:

@@ -85,7 +85,9 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
                 )
         message = "; ".join(problems) or f"the vectors of {', '.join(kinds)} are stored"
         check = judge(name, not problems, message, otherwise="warning")
-    return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
+    return PhaseValidation(
+        name="vector_store", checks=(check,), metrics=metrics, warnings=tuple(warnings)
+    )
 
 
 def count_absent(config: "GraphRagConfig", embedding: str) -> tuple[int, int]:

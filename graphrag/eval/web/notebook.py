@@ -37,9 +37,9 @@ def render_cell(results: "EvaluationResults") -> str:
     if analysis is None:
         label = results.metadata.get("embedded_models")
         plain = Table(
-            "Mean scores in %",
-            [METHOD, *((metric, "percent") for metric in results.metrics)],
-            [
+            title="Mean scores in %",
+            columns=[METHOD, *((metric, "percent") for metric in results.metrics)],
+            rows=[
                 [method, *(share(means.get(m), missing="unscored") for m in results.metrics)]
                 for method, means in results.by_method.items()
             ],

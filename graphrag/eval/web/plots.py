@@ -64,7 +64,15 @@ def _draw_rows(
 ) -> Drawing:
     y = Axis("", (-0.5, len(names) - 0.5), list(enumerate(names)))
     height = _ROW * len(names)
-    return Drawing(title, about, [Series("", 0, points)], x, y, height=height, in_rows=True)
+    return Drawing(
+        title=title,
+        about=about,
+        series=[Series(name="", style=0, points=points)],
+        x=x,
+        y=y,
+        height=height,
+        in_rows=True,
+    )
 
 
 def _point(
@@ -72,7 +80,15 @@ def _point(
 ) -> Point:
     low, high = (None if limit is None else 100 * limit for limit in (score.low, score.high))
     text = f"{title}: {percent(score)} %"
-    return Point(x, 100 * (score.mean or 0), text, low, high, label, is_ringed=is_ringed)
+    return Point(
+        x=x,
+        y=100 * (score.mean or 0),
+        title=text,
+        low=low,
+        high=high,
+        label=label,
+        is_ringed=is_ringed,
+    )
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:
@@ -95,7 +111,16 @@ def _plot_pairs(analysis: Analysis) -> Drawing | None:
         if low is not None and high is not None:
             label = f"{points_cell(result.difference)} ({span(low, high)})"
             at = 100 * result.difference
-            points.append(Point(at, len(names), f"{name}: {label}", 100 * low, 100 * high, label))
+            points.append(
+                Point(
+                    x=at,
+                    y=len(names),
+                    title=f"{name}: {label}",
+                    low=100 * low,
+                    high=100 * high,
+                    label=label,
+                )
+            )
             names.append(name)
     if not points:
         return None
@@ -130,15 +155,15 @@ def _plot_tradeoff(
         if score is not None and amount is not None:
             title, is_ringed = f"{method}, {plain_amount(amount)} {unit}", method in ringed
             point = _point(analysis.scores[method], title, amount, is_ringed=is_ringed)
-            series.append(Series(method, style, [point]))
+            series.append(Series(name=method, style=style, points=[point]))
     if len(series) < 2:
         return None
     return Drawing(
-        f"{analysis.primary} in % against {unit}",
-        f"{analysis.primary} against {unit}, with its 95 % interval",
-        series,
-        Axis(unit, (0, 1.05 * max(entry.points[0].x for entry in series) or 1)),
-        Axis(),
+        title=f"{analysis.primary} in % against {unit}",
+        about=f"{analysis.primary} against {unit}, with its 95 % interval",
+        series=series,
+        x=Axis(unit, (0, 1.05 * max(entry.points[0].x for entry in series) or 1)),
+        y=Axis(),
         note=f"Bars are 95 % intervals. {note}",
     )
 
@@ -172,14 +197,19 @@ def _plot_indexes(prices: Prices, conditions: Conditions, analysis: Analysis) ->
     if unknown:
         note += f" Of {join_names(unknown)} the price is not known."
     return Drawing(
-        f"{analysis.primary} in % against {name}",
-        f"{analysis.primary} against {name}: a curve a search, a point an index",
-        [
-            Series(name, style, [points[method] for method in methods], is_joined=True)
+        title=f"{analysis.primary} in % against {name}",
+        about=f"{analysis.primary} against {name}: a curve a search, a point an index",
+        series=[
+            Series(
+                name=name,
+                style=style,
+                points=[points[method] for method in methods],
+                is_joined=True,
+            )
             for style, (name, methods) in enumerate(curves.items())
         ],
-        Axis(name, (0, 1.05 * widest or 1)),
-        Axis(),
+        x=Axis(name, (0, 1.05 * widest or 1)),
+        y=Axis(),
         height=230,
         note=note,
     )

@@ -57,7 +57,9 @@ _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "questi
 _COMPACT = (",", ":")
 _PIECE = 1 << 16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
-_NO_FIGURES = Figures({}, [], [], {}, Usage(), {}, {})
+_NO_FIGURES = Figures(
+    measures={}, loss=[], criteria=[], scores={}, usage=Usage(), retrieval={}, evaluations={}
+)
 _NOTHING: Mapping[str, str] = {}
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
@@ -97,8 +99,8 @@ class Report:
         lines = [part.text for part in full if isinstance(part, Line)]
         folder = str(about.config.output_folder.absolute())
         return KeptReport(
-            brief,
-            full,
+            brief=brief,
+            full=full,
             answer="" if answer is None else answer.line,
             unread=list(about.unread),
             folder=folder if any(folder in line for line in lines) else None,
@@ -152,7 +154,7 @@ def make_report(description: RunDescription) -> Report:
         *(f"{counted(n, 'answer')} ungraded: {why}" for why, n in causes.items()),
         *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
     )
-    return Report(results, figures, notes, description)
+    return Report(results=results, figures=figures, notes=notes, description=description)
 
 
 def _describe_run(description: RunDescription) -> EvaluationResults:

@@ -162,7 +162,7 @@ class StorePages:
             path = run_folder(self._place.parent, run.run_id) / SUMMARY_FILE
             try:
                 section = json.loads(path.read_text(encoding="utf-8"))["answer"]
-                return Answer(section["chip"], section["headline"])
+                return Answer(chip=section["chip"], headline=section["headline"])
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
@@ -376,9 +376,9 @@ def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
     timed = [(r.latency_s, r) for r in responses.values() if r.latency_s is not None]
     texts = {sample.id: sample.question for sample in samples}
     slowest = Table(
-        "Slowest searches",
-        [("seconds", "seconds"), ("method", "text"), ("question", "text")],
-        [
+        title="Slowest searches",
+        columns=[("seconds", "seconds"), ("method", "text"), ("question", "text")],
+        rows=[
             [
                 seconds,
                 f"{response.method} (failed)" if response.failure else response.method,

@@ -60,10 +60,10 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
                 )
                 at = 100 * value if is_share(name) else value
                 lines[method, run.embedded_models].append(
-                    Point(step, at, title + label, is_hollow=bool(label))
+                    Point(x=step, y=at, title=title + label, is_hollow=bool(label))
                 )
     series = [
-        Series(method, methods.index(method), points, is_joined=True)
+        Series(name=method, style=methods.index(method), points=points, is_joined=True)
         for (method, _), points in lines.items()
         if points
     ]
@@ -83,16 +83,16 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     return Panel(
         drawing,
         Table(
-            heading,
-            [("run, from its start", "text"), *((method, "percent") for method in methods)],
-            [
+            title=heading,
+            columns=[("run, from its start", "text"), *((method, "percent") for method in methods)],
+            rows=[
                 [
                     f"{run.label or run.run_id}{' (embedded)' if run.embedded_models else ''}",
                     *(cell(run, method, values.get(method)) for method in methods),
                 ]
                 for run, values in reversed(rows)
             ],
-            unit,
+            note=unit,
         ),
         ", ".join(f"{m} {cell(rows[-1][0], m, v)}" for m, v in rows[-1][1].items()),
     )
@@ -102,7 +102,7 @@ def _draw(
     name: str, series: Sequence[Series], x: Axis, y: Axis, marked: float | None = None
 ) -> Drawing:
     about = f"{name} over time; its values are in the table"
-    return Drawing(name, about, series, x, y, marked=marked)
+    return Drawing(title=name, about=about, series=series, x=x, y=y, marked=marked)
 
 
 def draw_series(collector: MetricsCollector, name: str) -> Panel:
@@ -121,19 +121,19 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
         notes.append(f"the table has the latest {_MOST_LISTED}")
     ends = [(p.at.timestamp(), f"{p.at:%Y-%m-%d %H:%M}") for p in (points[0], points[-1])]
     series = [
-        Series(labels or name, style, _thin(group), is_joined=True)
+        Series(name=labels or name, style=style, points=_thin(group), is_joined=True)
         for style, (labels, group) in enumerate(by_labels.items())
     ]
     return Panel(
         _draw(name, series, Axis("", ticks=ends[: len(points)]), Axis()),
         Table(
-            name,
-            [("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],
-            [
+            title=name,
+            columns=[("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],
+            rows=[
                 [f"{p.at:%Y-%m-%d %H:%M:%S}", plain_amount(p.value), _join_labels(p)]
                 for p in reversed(points[-_MOST_LISTED:])
             ],
-            "; ".join(notes),
+            note="; ".join(notes),
         ),
         notes[0],
     )
@@ -143,13 +143,14 @@ def _thin(points: Sequence[MetricPoint]) -> list[Point]:
     """Return points to draw; of many, means of as many neighbors each."""
     size = -(-len(points) // _MOST_DRAWN)
     groups = [points[n : n + size] for n in range(0, len(points), size)]
+    means = [fmean(p.value for p in group) for group in groups]
     return [
         Point(
-            fmean(p.at.timestamp() for p in group),
-            value := fmean(p.value for p in group),
-            f"{plain_amount(value)}, {group[0].at:%Y-%m-%d %H:%M:%S} UTC",
+            x=fmean(p.at.timestamp() for p in group),
+            y=mean,
+            title=f"{plain_amount(mean)}, {group[0].at:%Y-%m-%d %H:%M:%S} UTC",
         )
-        for group in groups
+        for group, mean in zip(groups, means, strict=True)
     ]
 
 

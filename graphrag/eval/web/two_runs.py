@@ -136,12 +136,12 @@ def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
         if name != NOT_SHOWN
     ]
     return Table(
-        "Every figure of each run alone",
-        [
+        title="Every figure of each run alone",
+        columns=[
             ("mean of", "text"),
             *((f"{m} {side}", "percent") for m in methods for side in ("before", "now")),
         ],
-        rows,
-        "Shares in %, seconds the median of a question. Each over its run's own questions, and not "
-        "tested; the difference above is over the questions of both.",
+        rows=rows,
+        note="Shares in %, seconds the median of a question. Each over its run's own questions, "
+        "and not tested; the difference above is over the questions of both.",
     )

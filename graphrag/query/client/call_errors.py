@@ -186,7 +186,12 @@ def read_failure(error: BaseException) -> FailedCall:
     is_full = isinstance(error, CutOffReplyError) and error.context_is_full
     is_full = is_full or _NO_ROOM in _kinds(error) or _status(error) == _TOO_LARGE
     kind = type(error).__name__ if is_bad_request(error) else ""
-    return FailedCall(describe_error(error), is_full, is_refusal(error), kind)
+    return FailedCall(
+        cause=describe_error(error),
+        context_is_full=is_full,
+        refused=is_refusal(error),
+        refusal=kind,
+    )
 
 
 def is_bad_request(error: BaseException) -> bool:

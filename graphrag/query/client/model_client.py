@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _KEY = json.JSONEncoder(sort_keys=True, default=str)
-_NO_ANSWER = Answer(None, 0, 0, "nobody")
+_NO_ANSWER = Answer(reply=None, prompt_tokens=0, output_tokens=0, counted_by="nobody")
 _UNBOUNDED_S = CallTime(600.0)
 """What a request may take where no run says: what the clients below would wait for a silent one."""
 
@@ -111,7 +111,15 @@ class ModelCaller:
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
-            return await self._call(_Call(request, send, count_tokens, received, scope))
+            return await self._call(
+                _Call(
+                    request=request,
+                    send=send,
+                    count_tokens=count_tokens,
+                    received=received,
+                    scope=scope,
+                )
+            )
 
     async def _call(self, call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal

@@ -305,7 +305,15 @@ class CountedCompletion:
             by = "tokenizer"
             prompt = self._count_prompt(request) if prompt is None else prompt
             output = self.tokenizer.num_tokens(written) if output is None else output
-        return Answer(content, prompt, output, by, cached, reason, abstained)
+        return Answer(
+            reply=content,
+            prompt_tokens=prompt,
+            output_tokens=output,
+            counted_by=by,
+            cached_prompt_tokens=cached,
+            finish_reason=reason,
+            abstained=abstained,
+        )
 
     def _count_prompt(self, request: Request) -> int:
         return self.tokenizer.num_prompt_tokens(cast("Any", request["messages"]))
@@ -338,7 +346,12 @@ class CountedEmbedding:
                 raise GarbledReplyError("it holds no embeddings") from error
             prompt, _, _ = read_usage(response.usage)
             by = "provider" if prompt else "tokenizer"
-            answer = Answer(response.embeddings, prompt or self._count(kwargs), 0, by)
+            answer = Answer(
+                reply=response.embeddings,
+                prompt_tokens=prompt or self._count(kwargs),
+                output_tokens=0,
+                counted_by=by,
+            )
             check_vectors(answer, len(_texts(kwargs)))
             return answer
 

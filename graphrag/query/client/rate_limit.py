@@ -398,7 +398,13 @@ class CallLimit:
                     window.fill(time.monotonic())
             outage = Outage(inf if self.patience_s is None else self.patience_s)
             adaptive = AdaptiveLimit(self._most)
-            self._lanes[key] = Lane(name, adaptive, outage, windows[0], windows[1])
+            self._lanes[key] = Lane(
+                name=name,
+                adaptive=adaptive,
+                outage=outage,
+                requests_rate=windows[0],
+                tokens_rate=windows[1],
+            )
         return self._lanes[key]
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
@@ -410,7 +416,9 @@ class CallLimit:
             raise lane.gone
         lane.asked_at = now = time.monotonic()
         grant: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = Place(lane, request, tokens, now, grant)
+        place = Place(
+            lane=lane, request=request, prompt_tokens=tokens, waits_since=now, grant=grant
+        )
         lane.waiting.append(place)
         self._give_places()
         try:

@@ -362,7 +362,9 @@ class Exchanges:
         sent = tuple((role, self._bounded(text)) for role, text in _sent(request))
         settings = json.dumps(extras, default=str, ensure_ascii=False) if extras else ""
         said = None if reply is None else self._bounded(_reply(reply))
-        self.listed.append(Exchange(attempt, sent, settings, said, began))
+        self.listed.append(
+            Exchange(attempt=attempt, sent=sent, settings=settings, reply=said, began=began)
+        )
 
     def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
         """Put attempts in the place of others."""

@@ -396,7 +396,9 @@ def conclude(
         ]
         response = f"{answer} [Data: {'; '.join(cited)}]"
     frames = _frames(context, calls, followed, store)
-    return Outcome(response, frames, context.text, abstained)
+    return Outcome(
+        response=response, context_data=frames, context_text=context.text, abstained=abstained
+    )
 
 
 def _frames(

@@ -74,7 +74,17 @@ def rows_to_texts(
             names = _short(store.title(common[0]))
         sentence = nearest.find(own, names)
         document = _short(unit.document) if len(documents) > 1 else ""
-        rows.setdefault(sentence, Row(names, document, sentence, place, relationship, forward))
+        rows.setdefault(
+            sentence,
+            Row(
+                names=names,
+                document=document,
+                sentence=sentence,
+                passage=place,
+                relationship=relationship,
+                forward=forward,
+            ),
+        )
     return list(rows.values())
 
 
@@ -97,7 +107,16 @@ def rows_to_relationships(
         if relationship not in excluded:
             edge, forward = store.relationship_row(relationship), worth[relationship][1]
             sentence = _short_sentence(edge.description)
-            rows.append(Row(_ends(edge), "", sentence, None, relationship, forward))
+            rows.append(
+                Row(
+                    names=_ends(edge),
+                    document="",
+                    sentence=sentence,
+                    passage=None,
+                    relationship=relationship,
+                    forward=forward,
+                )
+            )
     return rows
 
 

@@ -78,7 +78,7 @@ class NameIndex:
             if not taken[span].any():
                 taken[span] = True
                 kept.append(match)
-        return Found(split, text_of[begins[kept]], names[kept], taken)
+        return Found(words=split, texts=text_of[begins[kept]], names=names[kept], taken=taken)
 
     def matches(self, words: Hashes, further: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
         """Return where names begin, also inside others, how many words each has, and which it is.

@@ -78,7 +78,7 @@ class _Way:
         """Note a call that is shown a context; the first tells what the ranking did without."""
         shown = [unit.human_readable_id for unit in context.sources]
         rows, note = [row.label for row in context.rows], "" if self.calls else self.own.note
-        self.calls.append(Call(len(self.calls) + 1, shown, rows, note=note))
+        self.calls.append(Call(call=len(self.calls) + 1, shown=shown, rows=rows, note=note))
         return self.calls[-1]
 
 
@@ -120,11 +120,11 @@ class GraphSearch(Generic[_Config]):
         self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
         self._grounder = Grounder(graph, text_units, model.tokenizer, self._budget)
         self._reasoner = Reasoner(
-            model,
-            self._exploring_prompt(),
-            self._prompt("reasoning_prompt", prompts.REASONING_PROMPT),
-            response_type,
-            OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
+            model=model,
+            exploring=self._exploring_prompt(),
+            reasoning=self._prompt("reasoning_prompt", prompts.REASONING_PROMPT),
+            response_type=response_type,
+            bound=OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
 
     def _prompt(self, setting: str, built_in: str) -> str:
@@ -176,9 +176,12 @@ class GraphSearch(Generic[_Config]):
         live = LiveText(on_text) if on_text else None
         own = await self._rank(question)
         if own.passages or own.entities:
-            outcome = await self._find(question, _Way(own, own.entities), live)
+            outcome = await self._find(question, _Way(own=own, entities=own.entities), live)
         else:
-            nothing, nobody = prompts.ReasonedAnswer(answer=""), Call(0, [], [], note=own.note)
+            nothing, nobody = (
+                prompts.ReasonedAnswer(answer=""),
+                Call(call=0, shown=[], rows=[], note=own.note),
+            )
             outcome = conclude(nothing, Context(), [nobody], [], self.graph)
         if live:
             live.finish(outcome.response)

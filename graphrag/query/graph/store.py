@@ -287,7 +287,9 @@ class TextUnits:
             self._texts.table.column(column)[row].as_py()
             for column in ("id", "human_readable_id", "text")
         )
-        return TextUnit(name, number, self._documents[row].as_py(), text)
+        return TextUnit(
+            id=name, human_readable_id=number, document=self._documents[row].as_py(), text=text
+        )
 
     def _ready(self) -> "_Ranked":
         with self._counting:  # of searches that begin together one counts, the others wait
@@ -348,7 +350,7 @@ def open_graph(files: Mapping[str, Path], texts: IndexTexts | None = None) -> Op
     """
     texts = texts or open_texts(files.get("text_units"))
     name = fingerprint_files(files, texts.name)
-    kept = KeptFolder(files["entities"].parent / FOLDER, "", name, "graph")
+    kept = KeptFolder(home=files["entities"].parent / FOLDER, kind="", content=name, what="graph")
     opened = kept.open(
         partial(_write_graph, files=files, texts=texts), partial(_map_graph, texts=texts)
     )

@@ -202,7 +202,9 @@ async def read_header(
     tables = await open_tables(config)
     await asyncio.to_thread(check_tables, tables, config, Path(root), methods)
     check_vectors(config, Path(root), methods)
-    header = IndexHeader(config, options, await fingerprint_tables(config))
+    header = IndexHeader(
+        config=config, options=options, fingerprint=await fingerprint_tables(config)
+    )
     if not tells_changes:
         return header
     hashed = await asyncio.to_thread(_read_vectors, config)

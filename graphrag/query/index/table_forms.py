@@ -112,8 +112,8 @@ class TableForm:
 
 
 ENTITIES = TableForm(
-    "entities",
-    {
+    name="entities",
+    columns={
         "id": "text",
         "human_readable_id": "whole",
         "title": "text",
@@ -124,8 +124,8 @@ ENTITIES = TableForm(
     older=OLDER_COLUMNS["entities"],
 )
 RELATIONSHIPS = TableForm(
-    "relationships",
-    {
+    name="relationships",
+    columns={
         "human_readable_id": "whole",
         "source": "text",
         "target": "text",
@@ -137,8 +137,8 @@ RELATIONSHIPS = TableForm(
 )
 # A text unit takes some kilobytes, a relationship some hundred bytes.
 TEXT_UNITS = TableForm(
-    "text units",
-    {
+    name="text units",
+    columns={
         "id": "text",
         "human_readable_id": "whole",
         "text": "text",
@@ -149,7 +149,9 @@ TEXT_UNITS = TableForm(
     batch_rows=1 << 12,
     or_first={"document_id": "document_ids"},  # as graphrag 2 wrote them
 )
-DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, (), 1 << 12)
+DOCUMENTS = TableForm(
+    name="documents", columns={"id": "text", "title": "text"}, needed=(), batch_rows=1 << 12
+)
 
 
 def _is_text(column: Column) -> bool:

@@ -86,7 +86,9 @@ class IndexTexts:
             return Passages(cut, WordIndex(counts, self.languages))
 
         kind = f"words-{size or 'whole'}"
-        kept = KeptFolder(self._home, kind, self._digest_words(), "words of the texts")
+        kept = KeptFolder(
+            home=self._home, kind=kind, content=self._digest_words(), what="words of the texts"
+        )
         return kept.open(write, read)
 
     def _make(self, size: int | None) -> Passages:
@@ -121,7 +123,7 @@ def open_texts(source: Source, languages: Languages | None = None) -> IndexTexts
     with source.open("rb") as file:
         content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     name, home = _digest(f"{_FORMAT} {source.suffix} {content}".encode()), source.parent / FOLDER
-    kept = KeptFolder(home, "texts", name, "text units")
+    kept = KeptFolder(home=home, kind="texts", content=name, what="text units")
     table = kept.open(
         lambda folder: _write(source, folder / _TABLE), lambda folder: map_table(folder / _TABLE)
     )

@@ -84,7 +84,9 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
 def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
     rows, indexed = int(table.count_rows()), count_indexed(table, schema)
     is_complete = not indexed or _finds_all(table, schema, rows)
-    return VectorTable(schema.index_name, rows, indexed, is_complete)
+    return VectorTable(
+        name=schema.index_name, rows=rows, indexed_rows=indexed, is_complete=is_complete
+    )
 
 
 def count_indexed(table: "Table", schema: "IndexSchema") -> int:
@@ -136,7 +138,9 @@ def _optimise(table: "Table", schema: "IndexSchema") -> OptimisedTable:
     else:
         action = "already indexed" if before.indexed_rows > SMALL_TABLE else "left exact"
     after = _read_state(table, schema) if action == "indexed" else before
-    return OptimisedTable(before, after, action, time.perf_counter() - started)
+    return OptimisedTable(
+        before=before, after=after, action=action, seconds=time.perf_counter() - started
+    )
 
 
 def _rebuild(table: "Table", schema: "IndexSchema", rows: int) -> None:

@@ -125,7 +125,9 @@ def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
     if length < 1:
         raise NoVectorsError(f"the vectors in the table {name} in {place} have no fixed length")
     changes = {"index_name": name, "vector_size": length}
-    return StoredVectors(embedding, table, schema.model_copy(update=changes), place)
+    return StoredVectors(
+        embedding=embedding, table=table, schema=schema.model_copy(update=changes), place=place
+    )
 
 
 def _check_own_name(config: "GraphRagConfig", embedding: str) -> None:
