@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright  # pyright: ignore
 
-QUESTION = "#id=two12"
+QUESTION = "#id=two03"
 
 
 def main(given: argparse.Namespace) -> None:
