@@ -80,6 +80,9 @@ def test_a_person_accepts_mends_and_rejects_by_key(page, review):
     page.locator("#places mark").nth(1).wait_for()
     page.keyboard.press("m")
     page.fill("#answer", "In 1901")
+    page.locator(".cited").nth(2).fill("one more")
+    assert page.locator(".cited").count() == 4, "one is always empty"
+    page.locator(".cited").nth(2).fill("")
     page.locator(".cited").nth(1).fill("Ben sailed south")
     page.keyboard.press("r")  # a letter in a field, and no decision
     assert findings(page) == []
@@ -92,6 +95,7 @@ def test_a_person_accepts_mends_and_rejects_by_key(page, review):
     page.keyboard.press("r")
     page.wait_for_selector("text=Question 3 of 3: 2 decided, 1 open.")
     page.wait_for_selector("text=Among the nearest texts")
+    assert "answerable: false" in page.inner_text("#item")
     page.reload()
     page.wait_for_selector("text=Question 3 of 3: 2 decided, 1 open.")
     page.keyboard.press("k")
@@ -169,11 +173,14 @@ def test_what_can_not_be_kept_is_refused(review, tmp_path):
         (same.model_copy(update={"seen": "gone"}), "Another program"),
         (same, "different answers"),
         (same.model_copy(update={"question": ""}), "Write a question"),
+        (same.model_copy(update={"answer": ""}), "Write an answer"),
     ):
         with pytest.raises((UsageError, RowChanged), match=said):
             review.decide(change)
     blind = Review(review.path, {}, "Ann")
-    quoted = Decision(seen=first["seen"], decision="mended", question="Q", evidence=["new"])
+    quoted = Decision(
+        seen=first["seen"], decision="mended", question="Q", answer="A", evidence=["new"]
+    )
     with pytest.raises(UsageError, match="index can't be read"):
         blind.decide(quoted)
     assert blind.texts(first["seen"]) == {"texts": [], "missing": []}

@@ -23,6 +23,7 @@ Row: TypeAlias = dict[str, object]
 _ANY = "the index"
 _SUFFIXES = (".json", ".jsonl", ".ndjson")
 _SHOWN = ("question", "answer", "evidence")
+_ABOUT = ("id", "tags", "kind", "hops", "difficulty", "documents", "answerable")
 
 
 class Decision(BaseModel):
@@ -135,7 +136,7 @@ class Review:
 
     def _describe(self, row: Row) -> Row:
         values = {name: row.get(_heading(row, name)) for name in _SHOWN}
-        about = {k: row.get(k) for k in ("kind", "hops", "difficulty", "documents")}
+        about = {name: row.get(_heading(row, name)) for name in _ABOUT}
         return {
             **values,
             "seen": _code(row),
@@ -151,6 +152,9 @@ class Review:
         quotes = [quote for quote in change.evidence if quote]
         if not change.question:
             raise UsageError("Write a question; one that is no good can be rejected.")
+        had = row.get(_heading(row, "answer"))
+        if had and not change.answer and row.get("answerable") is not False:
+            raise UsageError("Write an answer; a question without one can be rejected.")
         materials = self._find_materials(row)
         if quotes != _quotes(row) and materials is None:
             msg = "The index can't be read, so nobody can check a new quote; leave the quotes."

@@ -35,7 +35,7 @@ function decided(row) {
   const { name, decision, time } = typeof row.vetted_by === "string"
     ? { name: row.vetted_by } : row.vetted_by || {};
   if (!name) return "Nobody has decided on it yet.";
-  const earlier = decision === "mended" ? " The proofs are of the wording before." : "";
+  const earlier = decision === "mended" && row.proofs ? " The proofs are of the wording before." : "";
   return `${decision || "vetted"} by ${name}${time ? `, ${time}` : ""}.${earlier}`;
 }
 
@@ -69,7 +69,8 @@ function show() {
   byId("item").replaceChildren(
     element("p", "note", `${decided(row)} ${about}`),
     section("Question", row.question, "question"),
-    section("Answer", row.answer ?? "none"),
+    section("Answer", row.answer || (row.about.answerable === false
+      ? "The texts don't answer this question." : "none")),
     ...(row.doubt ? [section("A judge doubts the answer", row.doubt)] : []),
     ...(assertions ? [section("What an answer must say", assertions), element("p", "note",
       "Mend the question or the answer, and this goes; graphrag eval draft --assertions writes it again.")] : []),
@@ -118,6 +119,15 @@ function goToOpen() {
   go(open ?? at);
 }
 
+/** Add a box for a quote; writing into the last one adds another. */
+function addQuote(quote) {
+  const box = element("textarea", "cited");
+  box.value = quote;
+  box.setAttribute("aria-label", `Quote ${byId("quotes").children.length + 1}`);
+  box.oninput = () => { if (box.value && box === byId("quotes").lastChild) addQuote(""); };
+  byId("quotes").append(box);
+}
+
 function mend(on) {
   const row = rows[at];
   if (!row) return;
@@ -130,12 +140,8 @@ function mend(on) {
   if (!on) return;
   byId("question").value = row.question;
   byId("answer").value = row.answer ?? "";
-  byId("quotes").replaceChildren(...[...row.evidence, ""].map((quote, n) => {
-    const box = element("textarea", "cited");
-    box.value = quote;
-    box.setAttribute("aria-label", `Quote ${n + 1}`);
-    return box;
-  }));
+  byId("quotes").replaceChildren();
+  [...row.evidence, ""].forEach(addQuote);
   byId("question").focus();
 }
 
