@@ -1,6 +1,6 @@
-"""Settings of graphrag 0.3 to 2, as those of graphrag 3: models, storage, vectors and searches.
+"""Converts settings of graphrag 0.3 to 2 into those of graphrag 3.
 
-They are changed in memory alone; the file of the owner stays as it is.
+It converts models, storage, vectors and searches, in memory; the settings file stays as it is.
 """
 
 import re
@@ -28,13 +28,13 @@ _SECTIONS = {
     "claim_extraction": "extract_claims",
     **{name: name for name in (*_ASKING, "cluster_graph", "extract_graph_nlp", "snapshots")},
 }
-"""Section of graphrag 1 or 2 -> the one of graphrag 3 that holds the same."""
+"""Section of graphrag 1 or 2 -> section of graphrag 3 with the same settings."""
 _KEYS = {
     "local_search": {"top_k_mapped_entities": "top_k_entities", "max_tokens": "max_context_tokens"},
     "global_search": {"max_tokens": "max_context_tokens"},
     "community_reports": {"prompt": "graph_prompt"},
 }
-"""Section -> key that has another name now -> that name."""
+"""Section -> old key -> new key."""
 _CALL_ARGS = (
     *("temperature", "top_p", "n", "max_tokens", "max_completion_tokens"),
     *("frequency_penalty", "presence_penalty", "reasoning_effort"),
@@ -48,10 +48,11 @@ _ENV_KEY = "GRAPHRAG_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class OlderSettings:
-    """Settings in the form of graphrag 3, and which version wrote them.
+    """Settings converted to the form of graphrag 3.
 
-    ``version`` is 1 (for 0.3 to 1) or 2. ``left_out``: models' keys that have no place in graphrag
-    3 and change which model answers, as sentences with the line to write.
+    ``version``: the version that they were written for, 1 (for 0.3 to 1) or 2. ``left_out``:
+    sentences about keys of models that have no place in graphrag 3 and change which model answers,
+    each with the line to write.
     """
 
     values: Values
@@ -60,7 +61,7 @@ class OlderSettings:
 
     @property
     def note(self) -> str:
-        """One line that says what was carried over, and what could not be."""
+        """One line that says what was converted, and what could not be."""
         said = (
             f"the settings have the form of graphrag {self.version}: models, storage, vectors and "
             "searches are read from them in memory, and the file stays as it is"
@@ -69,9 +70,9 @@ class OlderSettings:
 
 
 def read_older(values: Values, variables: Mapping[str, str] | None = None) -> OlderSettings | None:
-    """Return settings of graphrag 0.3 to 2 in the form of graphrag 3; None for any others.
+    """Convert settings of graphrag 0.3 to 2 into those of graphrag 3; None for any other settings.
 
-    ``variables``: of the environment and of ``.env``.
+    ``variables``: those of the environment and of ``.env``.
     """
     if "completion_models" in values or "embedding_models" in values:
         return None
@@ -92,7 +93,7 @@ def read_older(values: Values, variables: Mapping[str, str] | None = None) -> Ol
 
 
 def _section(values: Mapping[str, object], *names: str) -> Values:
-    """Return a section by its path of keys; an empty one where there is none."""
+    """Return the section at a path of keys, empty if there is none."""
     for name in names:
         part = values.get(name)
         values = cast("Values", part) if isinstance(part, Mapping) else {}
@@ -188,7 +189,7 @@ def _read_sections(values: Values, models: Mapping[str, Values]) -> Values:
 
 
 def _named(asked: object, default: str, models: Mapping[str, Values], is_embedding: bool) -> str:
-    """Return the name of a model: the one that is asked for, else the default, else the first."""
+    """Return the model name asked for, else the default one, else the first of its kind."""
     name = _RENAMED.get(str(asked), str(asked)) if asked else default
     if name in models or asked:
         return name
@@ -225,7 +226,7 @@ def _read_storage(values: Values, version: int) -> Values:
 
 
 def _pick_storage(section: Values) -> Values:
-    """Return what graphrag 3 reads of a storage's section; type ``file`` unless it is a service."""
+    """Return the storage settings that graphrag 3 reads; the type is ``file`` by default."""
     picked = {key: section[key] for key in _STORAGE if section.get(key)}
     if url := section.get("storage_account_blob_url"):
         picked["account_url"] = url
@@ -242,7 +243,7 @@ def _read_vector_store(values: Values, version: int) -> Values:
         named = _section(values, "embed_text").get("vector_store_id")
         names = [name for name in (named, *stores) if name in stores]
         store = _section(stores, str(names[0])) if names else {}
-        if not store and "type" in stores:  # one store, not by name
+        if not store and "type" in stores:  # one store, without a name
             store = stores
     container = str(store.get("container_name") or "default")
     kept = ("type", "db_uri", "url", "api_key", "audience", "connection_string", "database_name")
@@ -258,9 +259,10 @@ _LONE_DOLLAR = re.compile(r"\$(?![{_A-Za-z$])")
 
 
 def double_lone_dollars(text: str) -> str:
-    """Write each lone ``$`` of settings of graphrag 0.3 to 1 twice, as graphrag 3 has it.
+    """Double each lone ``$`` in a settings text of graphrag 0.3 to 1, as graphrag 3 expects.
 
-    The text of any others, which name ``completion_models`` or ``models``, is returned as it is.
+    A text that has ``completion_models`` or ``models`` is of a later version and returned
+    unchanged.
     """
     if re.search(r"^(completion_models|models)\s*:", text, re.MULTILINE):
         return text

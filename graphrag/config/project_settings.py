@@ -1,4 +1,4 @@
-"""Reading a project's settings in place, ``tog_search:`` and ``ppr_search:`` among them."""
+"""Reads a project's settings.yaml, with the sections that this project adds, in place."""
 
 import os
 import re
@@ -45,10 +45,11 @@ FILE_TYPES = {"file", "lancedb", None}
 
 @dataclass(frozen=True, slots=True)
 class UnusedSetting:
-    """A key of settings that nothing reads, as a line.
+    """A key of a settings file that nothing reads; ``str()`` gives a line about it.
 
-    ``section`` is the path of keys to it, "" at the top; ``has_gone``: an earlier version read it,
-    and ``instead`` says what took its place, else which known key is nearest.
+    - ``section``: the path of keys to it, "" at the top.
+    - ``has_gone``: whether an earlier version read the key.
+    - ``instead``: what took its place if it has gone, else a hint with the nearest known key.
     """
 
     section: str
@@ -62,10 +63,10 @@ class UnusedSetting:
 
 
 class ProjectConfig(GraphRagConfig):
-    """The released configuration with this project's sections beside the others.
+    """The released configuration with the sections that this project adds.
 
     ``languages``: those of the texts, as ISO 639-1 codes, the most frequent first; None: they are
-    found in the texts.
+    detected in the texts.
     """
 
     languages: list[Annotated[str, StringConstraints(pattern="^[a-z]{2,3}$")]] | None = None
@@ -78,7 +79,7 @@ class ProjectConfig(GraphRagConfig):
     @model_validator(mode="before")
     @classmethod
     def _know_secrets(cls, values: object) -> object:
-        """Note the keys, which neither this project nor the release may then write anywhere."""
+        """Remember the secrets in the settings, so that no output ever shows them."""
         know_settings(values)
         return values
 
@@ -92,11 +93,11 @@ class ProjectConfig(GraphRagConfig):
         return self
 
     def get_completion_model_config(self, model_id: str) -> "ModelConfig":
-        """Return the completion model of a name; SettingsError if there is none."""
+        """Return the completion model with a name; raise SettingsError if there is none."""
         return _find_model("completion_models", self.completion_models, model_id)
 
     def get_embedding_model_config(self, model_id: str) -> "ModelConfig":
-        """Return the embedding model of a name; SettingsError if there is none."""
+        """Return the embedding model with a name; raise SettingsError if there is none."""
         return _find_model("embedding_models", self.embedding_models, model_id)
 
 
@@ -113,14 +114,14 @@ def read_settings(
 ) -> ProjectConfig:
     """Read a project's settings without changing the working directory or the environment.
 
-    Relative paths, prompt files included, are taken from the settings file's folder. Whether a
-    prompt file is there is asked when it is needed. Variables come from the environment and from
-    that project's own ``.env``, the environment first. ``data_dir`` is the folder of the tables, in
-    place of ``output_storage.base_dir``. ``assume_set``: a variable without a value is no error,
-    for looking at an index without asking a model. Raises SettingsError if the file is missing,
-    unreadable or not valid, UnsetVariableError for variables without a value.
+    - ``root``: the project folder. Relative paths, those of prompt files included, start at the
+      settings file's folder. Prompt files are not looked for yet.
+    - ``data_dir``: the folder of the tables, in place of ``output_storage.base_dir``.
+    - ``assume_set``: ignore variables without a value, to look at an index without asking a model.
 
-    Settings of graphrag 0.3 to 2 are read as those of graphrag 3, see :func:`older_note`.
+    Variables come from the environment, then from the project's own ``.env``. Settings of graphrag
+    0.3 to 2 are converted, see :func:`older_note`. Raises SettingsError if the file is missing,
+    unreadable or invalid, and UnsetVariableError if a variable has no value.
     """
     path = find_settings(root)
     values, _ = _parse(path, assume_set)
@@ -136,28 +137,29 @@ def read_settings(
 
 
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:
-    """List the keys of a settings file that the released configuration drops in silence.
+    """List the keys of a settings file that the released configuration drops silently.
 
-    Of settings of graphrag 0.3 to 2 none is listed; :func:`older_note` says what became of them.
+    The list is empty for settings of graphrag 0.3 to 2; :func:`older_note` says what became of
+    them.
     """
     values, older = _parse(find_settings(root))
     return [] if older is not None else list(_find_unknown(values, ProjectConfig, ""))
 
 
 def is_of_windows(root: Path | str) -> bool:
-    r"""Say whether settings name a folder with ``\``, which the release reads only on Windows."""
+    r"""Say whether settings have a folder with ``\``, which the release reads only on Windows."""
     text = find_settings(root).read_text(encoding="utf-8")
     return os.sep == "/" and re.search(r"(db_uri|base_dir)[\"']?\s*:.*\\", text) is not None
 
 
 def older_note(root: Path | str) -> str | None:
-    """Return the line about settings of graphrag 0.3 to 2; None if they are of graphrag 3."""
+    """Return a line about settings of graphrag 0.3 to 2; None for settings of graphrag 3."""
     older = _parse(find_settings(root), assume_set=True)[1]
     return None if older is None else older.note
 
 
 def older_version(root: Path | str) -> int | None:
-    """Return the version of graphrag that settings are of, 1 or 2; None if they are of 3."""
+    """Return the version of graphrag, 1 or 2, that settings are written for; None if it is 3."""
     older = _parse(find_settings(root), assume_set=True)[1]
     return None if older is None else older.version
 
@@ -191,11 +193,11 @@ def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:
 
 
 class UnsetVariableError(SettingsError):
-    """Settings name variables that have no value."""
+    """Settings name environment variables that have no value."""
 
 
 class _AllSet(dict[str, str]):
-    """Variables of which each has a value."""
+    """Variables in which a missing one has the value "<unset>"."""
 
     def __missing__(self, name: str) -> str:
         return _UNSET
@@ -205,9 +207,9 @@ _UNSET = "<unset>"
 
 
 def _parse(path: Path, assume_set: bool = False) -> tuple[dict[str, object], OlderSettings | None]:
-    """Return the settings in the form of graphrag 3, and what they were if in an older one.
+    """Return the settings in the form of graphrag 3, and the conversion if they were older.
 
-    ``assume_set``: A variable without a value stands for "<unset>".
+    ``assume_set``: a variable without a value becomes "<unset>".
     """
     variables = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
     know_variables(variables)

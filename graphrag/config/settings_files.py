@@ -1,4 +1,4 @@
-"""A project's settings, prompts and tables as files; reading them imports none of the release."""
+"""Finds and reads a project's settings, prompt and table files without importing the release."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 Section = Mapping[str, object]
 _MOST_BY_ALIASES = 100_000
-"""Values that the aliases of one file may stand for, beside those that are written out."""
+"""Most values that a file's aliases may stand for, beside the values written out."""
 
 
 def read_yaml(text: str) -> object:
-    """Return what a text holds: mappings, lists, texts, numbers, dates.
+    """Parse a YAML text into mappings, lists, texts, numbers and dates.
 
-    Raises yaml.YAMLError, in one line with the place: if it is no YAML, has a tag of Python's, an
-    alias of what it stands in, aliases that stand for more than 100,000 values, a number or date
-    that there is not, or is nested too deeply.
+    Raises yaml.YAMLError, in one line with the place, if the text is no YAML, has a Python tag, an
+    alias inside its own anchor, aliases that stand for more than 100,000 values, an impossible
+    number or date, or is nested too deeply.
     """
     try:
         loader = yaml.SafeLoader(text)
@@ -69,17 +69,17 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     return sizes[id(node)]
 
 
-# What `graphrag init` writes into the settings, though not into the folder; for want of the file
-# the release takes its own prompt. Anyone else's missing file is a mistake.
+# `graphrag init` writes this path into the settings, but not the file; the release then uses its
+# own prompt. Any other missing file is a mistake.
 _NEVER_WRITTEN = ("drift_search", "reduce_prompt", "prompts/drift_search_reduce_prompt.txt")
-# The release reads it and, as no setting allows general knowledge, never uses it.
+# The release reads this prompt but never uses it, because no setting allows general knowledge.
 _NEVER_USED = {"knowledge_prompt"}
-# Those of Think-on-Graph, whose own fields alone are replaced; all others are format strings.
+# Prompts of Think-on-Graph: only their own fields are replaced. All others are format strings.
 _NEVER_FORMATTED = {"reasoning_prompt", "exploration_prompt"}
 
 
 class SettingsError(ValueError):
-    """A project's settings can't be used; the message says what, where and what to do."""
+    """A project's settings can't be used; the message says what is wrong, where, and what to do."""
 
 
 def resolve_prompts(values: dict[str, object], folder: Path) -> None:
@@ -97,9 +97,9 @@ def resolve_prompts(values: dict[str, object], folder: Path) -> None:
 
 
 def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
-    """Return the prompt files that a section needs: setting -> file.
+    """Return setting -> prompt file, for the prompt files that a section needs.
 
-    Raises SettingsError if one is not there, or its braces are no fields.
+    Raises SettingsError if a file does not exist, or has braces that enclose no field.
     """
     files: dict[str, Path] = {}
     for key, value in section:
@@ -128,7 +128,10 @@ def _has_fields_alone(file: Path) -> bool:
 
 
 def check_index_prompts(config: "GraphRagConfig") -> None:
-    """Look for the prompt files that building an index by the standard method reads."""
+    """Check that the prompt files for building an index by the standard method can be used.
+
+    Raises SettingsError as :func:`prompt_files`.
+    """
     names = ["extract_graph", "summarize_descriptions", "community_reports"]
     if config.extract_claims.enabled:
         names.append("extract_claims")
@@ -167,9 +170,9 @@ def describe_unbuilt(
     remedy: str = "build it with",
     methods: Sequence[str] = (),
 ) -> str:
-    """Say that a project is not indexed, what is missing where, and what to run.
+    """Return a sentence: the project is not indexed, what is missing where, and what to run.
 
-    ``methods``: those that need the missing tables, where there are others.
+    ``methods``: those that need the missing tables, if other methods can be asked.
     """
     line = release_line("index", "--root", root)
     if not methods:
@@ -180,7 +183,7 @@ def describe_unbuilt(
 
 
 def name_tables(names: Sequence[str]) -> str:
-    """Return tables as they stand in a sentence."""
+    """Return table names as part of a sentence: "table a" or "tables a and b"."""
     return f"table{'s' * (len(names) > 1)} {join_names(names)}"
 
 
@@ -190,11 +193,11 @@ def find_unbuilt(
     any_will_do: bool = False,
     remedy: str = "build it with",
 ) -> str | None:
-    """Return the sentence of a project that is not indexed; None where it is, or can't be told.
+    """Return a sentence if a project is not indexed; None if it is indexed or this is not known.
 
-    It can't where the tables are in no folder, or the settings leave to a variable where they are.
-    ``needs``: method -> tables that it can't do without. With ``any_will_do`` one table is enough.
-    Raises SettingsError without a project.
+    It is not known if the tables are not in a folder, or if their place depends on a variable.
+    ``needs``: method -> tables that it can't do without. ``any_will_do``: one table is enough.
+    Raises SettingsError if there is no project.
     """
     folder, suffix = _place_of_tables(find_settings(root)) or (None, "")
     if folder is None:

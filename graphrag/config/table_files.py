@@ -1,4 +1,4 @@
-"""Where the tables of an index are, and what each version of graphrag calls them."""
+"""Finds the table files of an index, under the names that each version of graphrag uses."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -7,25 +7,25 @@ from pathlib import Path
 SEARCHED_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
 VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")
 OLD_PREFIX = "create_final_"
-"""What the names of tables began with in graphrag 0.3 to 1."""
+"""Prefix of table names in graphrag 0.3 to 1."""
 NODES = "nodes"
-"""The table of graphrag 0.3 to 1 that says which community an entity is in."""
+"""Table of graphrag 0.3 to 1 with the community of each entity."""
 OLDER_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "entities": {"title": "name"},
     "relationships": {"combined_degree": "rank"},
     "documents": {"text": "raw_content"},
 }
-"""Table -> column of graphrag 3 -> what an earlier version called it."""
+"""Table -> column of graphrag 3 -> name of that column in an earlier version."""
 _TIMESTAMP = "${timestamp}"
 _TELLING = ("text_units", "entities", "relationships")
-"""Tables by whose names the version is told."""
+"""Tables whose file names tell the version of graphrag."""
 
 
 def resolve_place(folder: Path, place: str) -> Path:
-    r"""Return the absolute path of a place that settings name relative to their folder.
+    r"""Return the absolute path of a place given relative to the settings file's folder.
 
-    Where it was written on Windows, ``\`` parts its names. ``${timestamp}``, by which graphrag 0.3
-    named a folder for each build, stands for the newest one.
+    In a path written on Windows, ``\`` separates the names. ``${timestamp}``, which stands for one
+    folder per build in graphrag 0.3, becomes the newest of these folders.
     """
     if os.sep == "/" and "\\" in place and not (folder / place).exists():
         place = place.replace("\\", "/")
@@ -36,7 +36,7 @@ def resolve_place(folder: Path, place: str) -> Path:
 
 
 def old_names(names: Iterable[str], kind: str) -> bool:
-    """Say whether these names of files are those of tables of graphrag 0.3 to 1."""
+    """Say whether file names are those of tables of graphrag 0.3 to 1."""
     there = set(names)
     return not any(f"{name}.{kind}" in there for name in _TELLING) and any(
         f"{OLD_PREFIX}{name}.{kind}" in there for name in _TELLING
@@ -44,7 +44,7 @@ def old_names(names: Iterable[str], kind: str) -> bool:
 
 
 def find_table_files(folder: Path, names: Iterable[str], kind: str) -> dict[str, Path]:
-    """Return table -> file, of those of the tables that are in a folder, whatever their version."""
+    """Return table -> file for those of the named tables that are in a folder, of any version."""
     try:
         there = {path.name for path in folder.iterdir()}
     except OSError:
@@ -57,7 +57,7 @@ def find_table_files(folder: Path, names: Iterable[str], kind: str) -> dict[str,
 class IndexNotBuiltError(ValueError):
     """A project has no index that a method can search; the message says why and what to do.
 
-    ``lack`` says what is missing or broken, and not what to do.
+    ``lack`` says only what is missing or broken.
     """
 
     def __init__(self, message: str, lack: str = "") -> None:
@@ -70,12 +70,12 @@ class UnreadableTableError(IndexNotBuiltError):
 
 
 LFS_HEAD = b"version https://git-lfs.github.com/spec/"
-"""How the small file begins that Git keeps in the place of a large one."""
+"""Beginning of the small pointer file that Git LFS keeps in place of a large file."""
 _PARQUET = b"PAR1"
 
 
 def is_lfs_pointer(path: Path) -> bool:
-    """Say whether a file is a pointer of Git LFS, whose content was not fetched."""
+    """Say whether a file is a Git LFS pointer whose content was not fetched."""
     try:
         with path.open("rb") as file:
             return file.read(len(LFS_HEAD)) == LFS_HEAD
@@ -84,7 +84,7 @@ def is_lfs_pointer(path: Path) -> bool:
 
 
 def describe_unreadable(path: Path, error: Exception | None = None) -> str:
-    """Say in a sentence why a table's file can't be read, and what to do."""
+    """Return a sentence: why a table's file can't be read, and what to do."""
     if is_lfs_pointer(path):
         return f"{path} is a pointer of Git LFS, not the table; fetch the table with: git lfs pull"
     mend = "copy it again from where it was built, or build the index again"
@@ -103,7 +103,7 @@ def describe_unreadable(path: Path, error: Exception | None = None) -> str:
 
 
 def is_unreadable(path: Path) -> bool:
-    """Say whether a file is no whole Parquet file."""
+    """Say whether a file is missing, cut short or not Parquet."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_PARQUET)) == _PARQUET

@@ -1,10 +1,9 @@
-"""Embedded models for machines without a key, a network or a download.
+"""Offline models, based on rules, for machines without a key, a network or a download.
 
-``type: offline`` in settings.yaml selects them. The completion model works by rules: it
-finds names in text, answers with the best-matching sentences of its context, scores edges
-and judges by word overlap. The embedding model averages learned word vectors, or hashes n-grams.
-All are deterministic. They are a baseline and no language model. Importing this package alone
-loads none of them.
+``type: offline`` in settings.yaml selects these embedded models. The completion model works by
+rules: it finds names in text, answers with the best-matching sentences of its context, and judges
+by word overlap. The embedding model averages learned word vectors, or hashes n-grams. Both are
+deterministic. They are a baseline, not language models. Importing this package loads none of them.
 """
 
 from collections.abc import Generator
@@ -15,25 +14,25 @@ from typing import Literal
 __all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
 
 OFFLINE_LABEL = "offline baseline models"
-"""How outputs that used the embedded models are labeled."""
+"""The label of outputs that used the embedded models."""
 
 NOT_FOUND = "I could not find this in the provided context."
-"""The abstention: the whole answer when no sentence of the context fits the question."""
+"""The whole answer if no sentence of the context fits the question."""
 
 
 class OfflineModelError(ValueError):
-    """A request or a setting that the embedded models don't support."""
+    """The embedded models don't support a request or a setting."""
 
 
 Calls = dict[Literal["completion", "embedding"], set[str]]
-"""Names of the embedded models that were called, by what they were called for."""
+"""Role (completion or embedding) -> names of the embedded models that were called for it."""
 
 _calls: ContextVar[Calls | None] = ContextVar("gtog_offline_calls", default=None)
 
 
 @contextmanager
 def watch_offline() -> Generator[Calls]:
-    """Gather the embedded models that are called inside the ``with`` block."""
+    """Collect the embedded models that are called inside the ``with`` block."""
     calls: Calls = {"completion": set(), "embedding": set()}
     token = _calls.set(calls)
     try:
@@ -43,7 +42,7 @@ def watch_offline() -> Generator[Calls]:
 
 
 def note_call(role: Literal["completion", "embedding"], model_id: str) -> None:
-    """Note a call where a :func:`watch_offline` block is open."""
+    """Record a call if a :func:`watch_offline` block is open."""
     calls = _calls.get()
     if calls is not None:
         calls[role].add(model_id)

@@ -1,6 +1,6 @@
-"""Answer questions with the sentences of a context that fit best, and the prompts of searches.
+"""Answers search prompts with the sentences of their context that fit the question best.
 
-Those are of local, basic, global, drift and agentic search, and of Think-on-Graph.
+It knows the prompts of local, basic, global, drift and agentic search, and of Think-on-Graph.
 """
 
 import json
@@ -29,10 +29,10 @@ from graphrag.text.tables import Record, context_region, read_context
 from graphrag.text.tokenize import fold
 
 MIN_COVERAGE = 0.25
-"""Least share of the question's weight that a sentence must cover to count as an answer."""
+"""Least share of the question's weight that a sentence must cover to be an answer."""
 
 SUFFICIENT_COVERAGE = 0.6
-"""Share of the question's weight from which one sentence is enough of an answer."""
+"""Share of the question's weight from which one sentence is a sufficient answer."""
 
 
 _TYPE_BONUS = 0.2
@@ -41,7 +41,7 @@ _NEIGHBOUR_SHARE = 0.5
 _FRAGMENT_LOSS = 0.1
 _LABEL_SHARE = 0.5
 _CLOSE = 0.6
-# A word that the whole context lacks says less about it than a rare one that it has.
+# A word that is nowhere in the context says less about it than a rare word that is there.
 _ABSENT = 0.5
 _MAX_SENTENCES = 3
 _MAX_ANSWER_WORDS = 60
@@ -68,8 +68,8 @@ _MOST_FOLLOWED = 3
 class Match:
     """A sentence of the context that fits the question.
 
-    ``coverage`` is the share of the question's weight that it covers, in [0, 1]; ``rank``, which
-    the order goes by, has the bonuses and the table's trust in it.
+    ``coverage``: the share of the question's weight that it covers, in [0, 1]. ``rank``: the
+    coverage with bonuses, times the trust in its table; the order goes by rank.
     """
 
     sentence: str
@@ -79,7 +79,7 @@ class Match:
 
     @property
     def text(self) -> str:
-        """The sentence, cut where it is long."""
+        """The sentence, cut if it is long."""
         return first_words(self.sentence, _MAX_ANSWER_WORDS)
 
 
@@ -99,25 +99,25 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The chosen sentences, best first, and the question's terms no record has."""
+    """The chosen sentences, best first, and the question's terms that are in no record."""
 
     matches: tuple[Match, ...]
     missing: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The sentences as prose, without citations; `NOT_FOUND` when there are none."""
+        """The sentences without citations; `NOT_FOUND` if there are none."""
         return " ".join(match.text for match in self.matches) or NOT_FOUND
 
     @property
     def cited(self) -> str:
-        """The sentences, each followed by ``[Data: Table (id)]``."""
+        """The sentences, each followed by ``[Data: Table (id)]``; `NOT_FOUND` if there are none."""
         cited = (f"{m.text} [Data: {m.record.table} ({m.record.id})]" for m in self.matches)
         return " ".join(cited) or NOT_FOUND
 
     @property
     def coverage(self) -> float:
-        """Coverage of the best sentence, in [0, 1]; 0.0 when there is none."""
+        """Coverage of the best sentence, in [0, 1]; 0.0 if there is none."""
         return self.matches[0].coverage if self.matches else 0.0
 
 
@@ -128,10 +128,11 @@ def _halved_terms() -> frozenset[str]:
 
 
 def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
-    """Weigh a question's terms by how rare they are among sentences, given the terms of each.
+    """Weigh a question's terms by how rare they are among sentences.
 
-    ``ln(1 + (n - df + 0.5) / (df + 0.5))``, the inverse document frequency of BM25;
-    words that only shape questions count half, and so do words that no sentence has.
+    ``bags`` are the terms of each sentence. The weight is the inverse document frequency of BM25,
+    ``ln(1 + (n - df + 0.5) / (df + 0.5))``. Words that only shape questions count half, and so do
+    words that no sentence has.
     """
     half = _halved_terms()
     count = Counter(term for bag in bags for term in bag)
@@ -149,7 +150,10 @@ def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence of a record, its terms, the record's label's, and whether it is the first."""
+    """A sentence of a record, the terms of both the sentence and the record's label.
+
+    ``opens``: whether it is the record's first sentence.
+    """
 
     sentence: str
     record: Record
@@ -159,12 +163,12 @@ class _Candidate:
 
 
 def answer_question(question: str, records: Sequence[Record]) -> Answer:
-    """Choose one to three sentences of the records, or none.
+    """Choose up to three sentences of the records as the answer.
 
-    A sentence ranks by the share of the question's weight it covers, half of what its row's
-    other columns and its neighbors add, and a bonus when it holds what the
-    question asks for (who: another person; where: a place; when, how many: a number; why: a
-    reason). A sentence that several records share counts for the first.
+    A sentence ranks by the share of the question's weight that it covers, half of what its row's
+    other columns and its neighboring sentences add, and a bonus if it holds what the question asks
+    for (who: another person; where: a place; when, how many: a number; why: a reason). If several
+    records share a sentence, it counts for the one that ranks it highest, the first if equal.
     """
     labels = [frozenset(terms(record.label)) for record in records]
     candidates = [
@@ -191,10 +195,7 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
 
 @lru_cache(maxsize=8192)
 def _split(text: str, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return a text's sentences and the terms of each, as they are read in a language.
-
-    An index's rows come again and again.
-    """
+    """Return a text's sentences and the terms of each; cached, because rows repeat."""
     return tuple((sentence, frozenset(terms(sentence))) for sentence in sentences(text))
 
 
@@ -231,9 +232,9 @@ def _choose(ranked: Sequence[Match]) -> list[Match]:
 
 
 def fits_type(question: str, sentence: str) -> bool:
-    """Whether a sentence holds the kind of thing a question asks for.
+    """Say whether a sentence holds the kind of thing that a question asks for.
 
-    True too when the question does not say what kind.
+    True, too, if the question does not say what kind.
     """
     words = fold(question).split()
     low, opening = fold(sentence), {*words[:4]}
@@ -251,16 +252,17 @@ def fits_type(question: str, sentence: str) -> bool:
 
 
 def answer_from_tables(request: Request) -> Reply:
-    """Local and basic search: cited sentences, or the abstention."""
+    """Answer local or basic search with cited sentences, or abstain."""
     answer = answer_question(request.user, read_context(request.system))
     return Reply(answer.cited, abstains=not answer.matches)
 
 
 def name_next_search(request: Request) -> dict[str, object]:
-    """Agentic search: what the best sentences leave open, and the names that they bring in.
+    """Reply for agentic search: what the best sentences leave open, and what to search for next.
 
-    Nothing is missing once one sentence covers `SUFFICIENT_COVERAGE` of the question's weight, or
-    where no sentence fits and so nothing leads on.
+    The query is the names that the sentences bring in and the words of the question that they lack.
+    Both are "" if one sentence covers `SUFFICIENT_COVERAGE` of the question's weight, or if no
+    sentence fits, so that nothing leads on.
     """
     answer = answer_question(request.user, read_context(request.system))
     if not answer.matches or answer.coverage >= SUFFICIENT_COVERAGE:
@@ -277,7 +279,7 @@ def name_next_search(request: Request) -> dict[str, object]:
 
 
 def answer_map(request: Request) -> Reply:
-    """Global search's map step: the JSON points; one of score 0 when nothing fits."""
+    """Answer the map step of global search with JSON points; one of score 0 if nothing fits."""
     records = read_context(request.system, separators=("|", ","))
     points = [
         {
@@ -290,7 +292,7 @@ def answer_map(request: Request) -> Reply:
 
 
 def answer_reduce(request: Request) -> Reply:
-    """Global and drift search's last step: the best points, cited as they are, or abstention."""
+    """Answer the last step of global or drift search with the best points, cited, or abstain."""
     region = context_region(request.system)
     pieces = _ANALYST.split(region) if _ANALYST.search(region) else region.split("\n")
     points: list[str] = []
@@ -314,17 +316,17 @@ def _first_citation(text: str) -> list[str]:
 
 
 def answer_drift_local(request: Request) -> Reply:
-    """Drift search's follow-up step: JSON with response, score and follow-up queries."""
+    """Answer the follow-up step of drift search: JSON with response, score and no new queries."""
     answer = answer_question(request.user, read_context(request.system))
     values = {"response": answer.cited, "score": round(100 * answer.coverage)}
     return Reply(json.dumps({**values, "follow_up_queries": []}))
 
 
 def answer_primer(request: Request) -> dict[str, object] | None:
-    """Drift search's first step: an answer from the reports, and what to look for next.
+    """Answer the first step of drift search from the reports, with follow-up queries.
 
-    The follow-up queries put the question again beside each sentence that fits it. None where the
-    prompt is another one.
+    The follow-up queries repeat the question with each sentence that fits it. None if the prompt is
+    another one.
     """
     match = _PRIMER.search(request.user)
     if match is None:
@@ -339,18 +341,18 @@ def answer_primer(request: Request) -> dict[str, object] | None:
 
 
 def answer_hypothesis(request: Request) -> str | None:
-    """Give the question itself: rules can't make up an answer, and need none to find a match.
+    """Return the question itself: rules can't make up an answer, and need none to find a match.
 
-    None where the prompt does not ask to make one up for the sake of its embedding.
+    None if the prompt does not ask for a hypothetical answer.
     """
     match = _HYPOTHESIS.match(request.user)
     return match and match["query"].strip()
 
 
 def answer_rating(request: Request) -> str | None:
-    """Dynamic community selection: JSON with reason and a rating from 0 to 5.
+    """Rate a report for dynamic community selection: JSON with reason and a rating from 0 to 5.
 
-    None where the prompt does not ask how much a report helps with a question.
+    None if the prompt does not ask how much a report helps with a question.
     """
     match = _RATING.search(request.system)
     if match is None:
@@ -365,11 +367,11 @@ def answer_rating(request: Request) -> str | None:
 
 
 def answer_or_go_on(request: Request) -> dict[str, object]:
-    """Think-on-Graph's calls that may go on: answer if one sentence is enough, or lead on.
+    """Reply to a Think-on-Graph call: answer if one sentence is enough, else tell what to read.
 
-    Enough is `SUFFICIENT_COVERAGE` of the question's weight. Otherwise the texts with sentences
-    that fit it are kept, the rows followed that share most words with it, and the names in those
-    texts looked up with the words that they leave open.
+    A sentence is enough if it covers `SUFFICIENT_COVERAGE` of the question's weight. Otherwise the
+    reply keeps the texts whose sentences fit, follows the rows with most words of the question, and
+    looks up the names in those texts with the words of the question that are still open.
     """
     values = check_and_answer(request)
     if not values["missing"]:
@@ -392,10 +394,10 @@ def answer_or_go_on(request: Request) -> dict[str, object]:
 
 
 def check_and_answer(request: Request) -> dict[str, object]:
-    """Answer from the context tables, and say what they lack.
+    """Answer the last call of a graph search from the context tables, and say what they lack.
 
-    Nothing where the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight. Only
-    Relationships and Sources are answered from: an answer must cite one of their ids.
+    Nothing is lacking if the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight.
+    Only Relationships and Sources are used, because an answer must cite one of their ids.
     """
     records = [r for r in read_context(request.system) if r.table in _CITABLE]
     answer = answer_question(request.user, records)

@@ -1,4 +1,4 @@
-"""Answers to the prompts of indexing: entities and relationships, summaries, reports, by rules."""
+"""Answers indexing prompts by rules: entities and relationships, summaries, community reports."""
 
 import json
 import math
@@ -51,7 +51,7 @@ _TAIL = re.compile(r"\n#{6,}\s*\noutput:\s*\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Entity:
-    """A thing that the text names, under the fullest name the text has for it."""
+    """A thing that a text names, under the fullest name that the text has for it."""
 
     name: str
     kind: str = "PERSON"
@@ -60,7 +60,7 @@ class Entity:
 
 @dataclass(slots=True)
 class Relationship:
-    """Two entities that share sentences; `count` of them."""
+    """Two entities that share `count` sentences."""
 
     source: str
     target: str
@@ -69,10 +69,10 @@ class Relationship:
 
 
 def answer_extraction(request: Request) -> str | None:
-    """Write the graph of the text that follows the last ``-Real Data-`` heading of a prompt.
+    """Extract the graph of the text after the last ``-Real Data-`` heading of a prompt.
 
-    Gleaning adds nothing: a prompt for more gets the end mark, whether to go on is answered "N".
-    None where the request asks for no graph.
+    Gleaning adds nothing: a prompt for more entities gets the end mark, and the question whether to
+    go on gets "N". None if the request does not ask for a graph.
     """
     prompt, user = request.user, request.user.strip()
     if _REAL_DATA.search(request.first_user) is None:
@@ -106,11 +106,11 @@ def answer_extraction(request: Request) -> str | None:
 
 
 def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
-    """Entities and relationships of one chunk of text, prose or a script.
+    """Extract entities and relationships from one chunk of text, prose or a script.
 
-    A name is an entity; two entities named in the same sentence are related. A sentence with
-    k entities gives the k - 1 adjacent pairs and the pairs with its first entity: at most
-    2k - 3. Text without capital letters gives nothing.
+    A name is an entity; two entities named in the same sentence are related. A sentence with k
+    entities gives the k - 1 adjacent pairs and the pairs with its first entity: at most 2k - 3
+    pairs. Text without capital letters gives nothing.
     """
     cued = _read_sentences(text)
     lines = [split_words(sentence) for sentence, _ in cued]
@@ -185,7 +185,7 @@ def _record(names: tuple[str, str, str], *rest: str) -> str:
 
 
 def _strip_separators(text: str) -> str:
-    """Give a text without the notation's separators, on one line."""
+    """Return a text on one line, without the separators of the output notation."""
     text = " ".join(text.split())
     for separator, replacement in (("#", ""), ("<|", "<"), ("|>", ">")):
         while separator in text:
@@ -194,7 +194,7 @@ def _strip_separators(text: str) -> str:
 
 
 def _read_sentences(text: str) -> list[tuple[str, str | None]]:
-    """Sentences of prose or of a script, each with the speaker whose cue line is right above it."""
+    """Return the sentences of prose or a script, each with the speaker named right above it."""
     cued: list[tuple[str, str | None]] = []
     block: list[str] = []
     speaker: str | None = None
@@ -239,7 +239,7 @@ def _is_cue(line: str) -> bool:
 
 
 def is_heading(sentence: str) -> bool:
-    """Whether a line reads like a heading: short, no full stop, mostly capitalized."""
+    """Say whether a line reads like a heading: short, no full stop, mostly capitalized."""
     if _HEADING_START.match(sentence):
         return True
     parts = sentence.split()
@@ -249,9 +249,9 @@ def is_heading(sentence: str) -> bool:
 
 
 def answer_description_summary(request: Request) -> str | None:
-    """Join the descriptions' distinct sentences, up to the number of words the prompt allows.
+    """Join the descriptions' distinct sentences, up to the number of words that the prompt allows.
 
-    None where the request lists no descriptions.
+    None if the request lists no descriptions.
     """
     lists = list(_DESCRIPTIONS.finditer(request.user))
     if not lists:
@@ -262,7 +262,10 @@ def answer_description_summary(request: Request) -> str | None:
 
 
 def _join_distinct(texts: Iterable[str], max_words: int = _MAX_WORDS) -> str:
-    """Join sentences that differ by more than case and endings, as far as they fit, cutting one."""
+    """Join distinct sentences up to a number of words; case and word endings don't count.
+
+    Only the first sentence is cut to fit.
+    """
     kept: dict[str, str] = {}
     used = 0
     for sentence in (sentence for text in texts for sentence in sentences(text)):
@@ -277,11 +280,11 @@ def _join_distinct(texts: Iterable[str], max_words: int = _MAX_WORDS) -> str:
 
 
 def answer_community_report(request: Request) -> dict[str, object]:
-    """Write a report on a community from the tables in the prompt.
+    """Write a community report from the tables in the prompt.
 
-    The title names the two entities with most relationships; each finding is one entity's
-    or one source's sentences with the ids of the records they are from. The rating grows with the
-    number of relationships: ``min(10, 1 + log2(1 + n))``.
+    The title names the two entities with most relationships. Each finding is one entity's or one
+    source's sentences, with the ids of their records. The rating grows with the number of
+    relationships: ``min(10, 1 + log2(1 + n))``.
     """
     headings = list(_REPORT_DATA.finditer(request.user))
     data = request.user[headings[-1].end() :] if headings else request.user

@@ -1,6 +1,6 @@
-"""Verdicts, grades and drafted questions by word overlap, for trying the evaluation out.
+"""Judges, grades and compares answers by word overlap, and drafts questions, to try out runs.
 
-Everything judged is read as a bag of terms, so text that speaks to the judge can't be obeyed.
+Everything judged is read as a set of terms, so that text addressed to the judge can't be obeyed.
 """
 
 import json
@@ -22,15 +22,15 @@ from graphrag.text.stems import share_covered, terms
 from graphrag.text.tables import Record, read_context
 from graphrag.text.tokenize import fold
 
-# Least share of the ground truth's terms that a correct response contains,
+# Least share of the ground truth's terms in a correct response.
 _CORRECT = 0.6
-# of each sentence's terms that the context contains,
+# Least share of each sentence's terms in the context of a faithful response.
 _FAITHFUL = 0.7
-# of the question's terms that a relevant context contains,
+# Least share of the question's terms in a relevant context.
 _RELEVANT = 0.6
-# and from which a response counts as being about the question.
+# Least share of the question's terms in a response that is about the question.
 _COMPLETE = 0.3
-# Two answers whose worth differs by no more are a tie.
+# Two answers whose worth differs by no more than this are a tie.
 _TIE_WITHIN = 0.1
 _WORD_OR_NUMBER = re.compile(r"(?<=\s)[^\W\d_]{2,}|\d[\d.,]*")
 _ITEM = re.compile(r"^\d{1,2}(?:[.)]\s+|[\u3001\uff09\uff0e])")
@@ -46,16 +46,16 @@ Verdict = tuple[str, int]
 
 
 def is_abstention(text: str) -> bool:
-    """Whether a response declines to answer, or is empty."""
+    """Say whether a response declines to answer, or is empty."""
     bare = fold(CITATION.sub("", text)).strip()
     return not bare or _ABSTENTION.match(bare) is not None
 
 
 def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
-    """1 when 0.6 of the ground truth's distinct terms are in the response.
+    """Score 1 if 0.6 of the ground truth's distinct terms are in the response.
 
-    Terms are stemmed content words with numbers as digits, all weighing the same; a ground
-    truth of stop words alone ("No.") is compared with stop words kept. An abstention is 1 where the
+    Terms are stemmed content words, with numbers as digits, all of the same weight. A ground truth
+    of stop words alone ("No.") is compared with stop words kept. An abstention scores 1 if the
     ground truth says that there is no answer, else 0.
     """
     abstains = is_abstention(predicted)
@@ -74,7 +74,7 @@ def _judge_recall(what: str, ground_truth: str, text: str) -> Verdict:
 
 
 def _judge_faithfulness(context: str, answer: str) -> Verdict:
-    """1 when the context contains 0.7 of the terms of every sentence; an abstention is 1."""
+    """Score 1 if the context holds 0.7 of the terms of every sentence; an abstention scores 1."""
     if is_abstention(answer):
         return "The response claims nothing.", 1
     lowest = _least_supported(_uncited(answer), set(terms(context)))
@@ -83,7 +83,7 @@ def _judge_faithfulness(context: str, answer: str) -> Verdict:
 
 
 def _judge_relevance(question: str, context: str) -> Verdict:
-    """1 when the context contains 0.6 of the question's terms; an empty one is 0."""
+    """Score 1 if the context contains 0.6 of the question's terms; an empty context scores 0."""
     question_terms = terms(question) or terms(question, keep_stop_words=True)
     share = share_covered(question_terms, set(terms(context, keep_stop_words=True)))
     reason = f"The context holds {share:.2f} of the question's words (needed: {_RELEVANT})."
@@ -91,7 +91,7 @@ def _judge_relevance(question: str, context: str) -> Verdict:
 
 
 def _judge_completeness(question: str, answer: str) -> Verdict:
-    """1 when a response holds the kind of thing asked for, or 0.3 of the question's terms."""
+    """Score 1 if a response holds the kind of thing asked for, or 0.3 of the question's terms."""
     if is_abstention(answer):
         return "The response abstains.", 0
     share = share_covered(terms(question), set(terms(_uncited(answer))))
@@ -111,7 +111,7 @@ class Rule(NamedTuple):
 
 
 def _judge_refusal(question: str, predicted: str) -> Verdict:
-    """1 when a response to a question without an answer abstains."""
+    """Score 1 if a response to a question without an answer abstains."""
     abstains = is_abstention(predicted)
     return f"The response {'abstains' if abstains else 'answers'}.", int(abstains)
 
@@ -124,13 +124,13 @@ RULES: dict[str, Rule] = {
     "sufficiency": Rule(("question", "ground_truth", "context"), partial(_judge_recall, "context")),
     "refusal": Rule(("question", "predicted"), _judge_refusal),
 }
-"""Metric -> its rule; nothing else is judged."""
+"""Metric -> its rule; other metrics can't be judged."""
 
 
 def judge(request: Request) -> dict[str, object]:
-    """Reason and score for the JSON object that the user message ends with.
+    """Return reason and score for the JSON object at the end of the user message.
 
-    Material of other fields is refused: what names another metric is never taken for one of these.
+    Raises OfflineModelError if its fields or its ``metric`` are those of no rule.
     """
     material = request.material
     named = material.get("metric")
@@ -150,12 +150,12 @@ def judge(request: Request) -> dict[str, object]:
 
 
 def judge_without_doubt(request: Request) -> dict[str, object]:
-    """As :func:`judge`; nothing is ever doubted."""
+    """Return :func:`judge` with an empty ``doubt``: no row of the dataset is ever doubted."""
     return {**judge(request), "doubt": ""}
 
 
 def split_claims(request: Request) -> dict[str, object]:
-    """Take each sentence as one claim, less the number of an item; an abstention is none."""
+    """Return each sentence as one claim, without its item number; an abstention has no claims."""
     numbered: dict[str, str] = _material(request, "question sentences")["sentences"]
     texts = {n: _ITEM.sub("", text) for n, text in numbered.items()}
     claims = {n: [text] for n, text in texts.items() if not is_abstention(text)}
@@ -163,10 +163,10 @@ def split_claims(request: Request) -> dict[str, object]:
 
 
 def rule_on_claims(request: Request) -> dict[str, object]:
-    """Support a claim by every row of the text that has 0.7 of its terms, all names and numbers.
+    """Call a claim supported by every row with 0.7 of its terms and all its names and numbers.
 
-    A name begins with a capital, and not the claim. A text without tables is one row without a
-    name. Nothing is ever contradicted: words alone don't tell.
+    A name is a capitalized word that does not begin the claim. A text without tables is one row
+    without a name. No claim is ever contradicted: words alone don't tell.
     """
     material = _material(request, "text claims")
     rows = {
@@ -202,12 +202,15 @@ _SHARES = {
 def grade_rubric(request: Request) -> dict[str, object]:
     """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 
-    The shares: relevance, the question's terms in the answer (at least 0.75 when it holds the
-    kind of thing asked for); faithfulness, the terms of the least supported sentence in the
-    retrieved material (1 for an abstention); completeness, half for the kind of thing asked for and
-    half for enough of the question's terms; coherence, sentences that are no repetition;
-    groundedness, the answer's terms in the material. An abstention has 0 in relevance, completeness
-    and groundedness.
+    - relevance: the question's terms in the answer, at least 0.75 if it holds the kind of thing
+      asked for.
+    - faithfulness: the terms of the least supported sentence in the retrieved material; 1 for an
+      abstention.
+    - completeness: half for the kind of thing asked for, half for enough of the question's terms.
+    - coherence: sentences that repeat no other.
+    - groundedness: the answer's terms in the material.
+
+    An abstention has share 0 in relevance, completeness and groundedness.
     """
     material = _material(request, "question answer entities relationships texts")
     question, answer = str(material["question"]), _uncited(material["answer"])
@@ -235,11 +238,11 @@ def grade_rubric(request: Request) -> dict[str, object]:
 
 
 def grade_quality(request: Request) -> dict[str, object]:
-    """Measure accuracy, completeness and relevance as shares of words, and average them.
+    """Grade accuracy, completeness and relevance as shares of words, and average them.
 
     Accuracy is the share of the ground truth's terms in the answer; without a ground truth, the
-    share of the least supported sentence in the context; without either, 0.5 for any answer.
-    Completeness and relevance are those of the rubric. An abstention has 0 in all.
+    share of the least supported sentence in the context; without either, 0.5. Completeness and
+    relevance are those of the rubric. An abstention has 0 in all three.
     """
     material = _material(request, "question ground_truth context predicted")
     question, answer = str(material["question"]), _uncited(material["predicted"])
@@ -263,10 +266,10 @@ def grade_quality(request: Request) -> dict[str, object]:
 
 
 def compare_answers(request: Request) -> dict[str, object]:
-    """Name the answer that covers more of the question; equal within 0.1 is a tie.
+    """Name the answer that covers more of the question; a difference of up to 0.1 is a tie.
 
-    The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
-    The order of the answers changes nothing.
+    An answer's worth is the mean of the rubric's relevance and completeness; an abstention is worth
+    0. The order of the answers changes nothing.
     """
     material = _material(request, "question ground_truth first second")
     question = str(material["question"])
@@ -300,12 +303,15 @@ def _uncited(answer: object) -> str:
 
 
 def _recall(truth: str, answer: str) -> float:
-    """Share of the truth's terms in the answer, of several accepted answers the greatest."""
+    """Return the share of the truth's terms in the answer, the greatest if several are accepted."""
     return max(_recall_one(accepted, answer) for accepted in split_answers(truth))
 
 
 def _recall_one(truth: str, answer: str) -> float:
-    """Share of one answer's terms in another; stop words count where it has no other."""
+    """Return the share of one answer's terms in another.
+
+    Stop words count if the answer consists of them alone.
+    """
     truth_terms = terms(truth)
     present = set(terms(answer, keep_stop_words=not truth_terms))
     return share_covered(truth_terms or terms(truth, keep_stop_words=True), present)
@@ -328,19 +334,19 @@ def _least_supported(answer: str, present: Collection[str]) -> float:
 
 _BLANK = "____"
 _HELD = 0.7
-"""Least share of a statement's words that a text has which supports it."""
+"""Least share of a statement's words in a text that supports it."""
 _CLOZE = re.compile(rf'"([^"]*{_BLANK}[^"]*)"')
 _WORDS = range(6, 41)
-"""Words of a sentence that a name is left out of."""
+"""Number of words of a sentence from which a name is left out."""
 _NEVER_SAID = ("telephone number", "shoe size", "favourite colour", "blood group", "bank balance")
 
 
 def draft_question(request: Request) -> dict[str, object]:
-    """Leave a name out of a sentence of each text, and ask for it.
+    """Draft a question: leave a name out of a sentence of each text, and ask for the name.
 
-    Without a sentence for each, question and answer are "". Where nothing is said of the form, the
-    text may be there for a question that it does not answer; then something is asked of its most
-    frequent name that no text says.
+    A global question asks about the most frequent of these names instead. A question that the text
+    must not answer asks for something that no text says, such as a shoe size. Question and answer
+    are "" if no text has a suitable sentence, or only one has if the material names a ``form``.
     """
     material = request.material
     texts = [str(unit["text"]) for unit in material["texts"]]
@@ -370,7 +376,10 @@ def draft_question(request: Request) -> dict[str, object]:
 
 
 def propose_assertions(request: Request) -> dict[str, object]:
-    """Take the quotes' sentences that hold the answer as vital, else the answer, others as okay."""
+    """Return the quotes' sentences as assertions: vital if they hold the answer, else okay.
+
+    If no sentence holds the answer, the answer itself is the vital one.
+    """
     answer = str(request.material["answer"])
     quoted = [s for quote in request.material["quotes"] for s in sentences(quote)]
     key_terms = set(terms(answer))
@@ -381,7 +390,10 @@ def propose_assertions(request: Request) -> dict[str, object]:
 
 
 def _make_cloze(text: str) -> tuple[str, str, str] | None:
-    """Return a name, the first sentence that has it with enough else, and that without it."""
+    """Return a name, the first suitable sentence that contains it, and that sentence without it.
+
+    None if no sentence is suitable.
+    """
     pool = [
         sentence
         for sentence in sentences(text)
@@ -395,9 +407,9 @@ def _make_cloze(text: str) -> tuple[str, str, str] | None:
 
 
 def answer_from_texts(request: Request) -> dict[str, object]:
-    """Answer with the sentences of the given texts that cover the question; without any, decline.
+    """Answer with sentences of the given texts that cover the question; decline if there are none.
 
-    A question without texts is one that nothing is known of.
+    Without texts the question is always declined: nothing is known without them.
     """
     question, texts = str(request.material.get("question", "")), request.material.get("texts", ())
     records = [
@@ -410,16 +422,16 @@ def answer_from_texts(request: Request) -> dict[str, object]:
 
 
 def compare_meaning(request: Request) -> dict[str, object]:
-    """1 where one answer is correct by the words of the other."""
+    """Score 1 if one answer is correct by the words of the other."""
     texts = request.material
     reason, same = _judge_correctness(str(texts.get("other")), str(texts.get("one")))
     return {"difference": reason, "same": same}
 
 
 def rule_on_statements(request: Request) -> dict[str, object]:
-    """Support a statement by the share of its words that the answer holds.
+    """Call a statement supported if the answer holds 0.7 of its words.
 
-    None is ever contradicted: words alone don't tell.
+    No statement is ever contradicted: words alone don't tell.
     """
     material = _material(request, "question answer statements")
     present = set(terms(str(material["answer"])))

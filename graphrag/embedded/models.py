@@ -1,4 +1,4 @@
-"""The embedded models behind graphrag's interfaces, and which rules reply to which request."""
+"""Implements graphrag's model interfaces by rules, and chooses the rule for each request."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
 _HASHED_LENGTH = 384
-# Rows of tables by which the language of a request is found.
+# Rows of tables that are read to find the language of a request.
 _MOST_READ = 20
 _WORDS_A_CHUNK = re.compile(r"(?:\s*\S+){1,8}|\s+")
 _FACTORY_ARGUMENTS = frozenset(
@@ -95,9 +95,9 @@ _PLAIN: tuple[Callable[[Request], str | None], ...] = (
 
 
 def reply(request: Request) -> Reply:
-    """Reply to a request; in JSON of the reply's class where it names one.
+    """Reply to a request, in JSON if it names a class for the reply.
 
-    OfflineModelError if the request is none that the rules know: nothing is ever made up instead.
+    Raises OfflineModelError if no rule knows the request; nothing is made up instead.
     """
     if request.reply_type is not None:
         handler = _STRUCTURED.get(request.fields)
@@ -111,7 +111,7 @@ def reply(request: Request) -> Reply:
 
 
 def _language_of(request: Request) -> str:
-    """Return the language of a request's tables or material; instructions are English."""
+    """Return the language of a request's tables or material; the instructions are in English."""
     texts = [record.text for record in islice(read_context(request.system), _MOST_READ)]
     return main_language(texts or [" ".join(map(str, request.material.values()))])
 
@@ -143,7 +143,7 @@ def _unknown_request(what: str) -> OfflineModelError:
 
 
 class _OfflineModel:
-    """What both models are: a name and a tokenizer, and no state, so that threads may share one."""
+    """The name and the tokenizer of a model; it has no state, so that threads may share it."""
 
     _role: ClassVar[Literal["completion", "embedding"]]
     _further_settings: ClassVar[tuple[str, ...]] = ()
@@ -173,7 +173,7 @@ class _OfflineModel:
 
     @property
     def metrics_store(self) -> "MetricsStore":
-        """Where metrics of all calls are added up."""
+        """Where the metrics of all calls are added up."""
         return self._metrics_store
 
     def _count(self, **tokens: int) -> None:
@@ -182,7 +182,7 @@ class _OfflineModel:
 
     @property
     def tokenizer(self) -> "Tokenizer":
-        """What the usage is counted with."""
+        """The tokenizer that counts the usage."""
         return self._tokenizer
 
 
@@ -195,20 +195,21 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
     _role = "completion"
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
-        """Reply to messages; `completion` with an async iterator when streaming."""
-        # The tokenizer remembers the count. It lets other threads run, and this waits, so that of a
-        # thousand calls at once some let Ctrl-C through.
+        """Reply to messages, like `completion`; an async iterator if streaming."""
+        # Count in a thread first; the tokenizer caches the count. Waiting here lets Ctrl-C through
+        # even if a thousand calls are made at once.
         messages = plain_messages(kwargs.get("messages"))
         await asyncio.to_thread(self._tokenizer.num_prompt_tokens, cast("Any", messages))
         response = self.completion(**kwargs)
         return _as_async(cast("Any", response)) if isinstance(response, Iterator) else response
 
     def completion(self, /, **kwargs: Any) -> Any:
-        """Reply to `messages`, a string or role-content mappings, or raise an OfflineModelError.
+        """Reply to ``messages``, a text or role-content mappings.
 
-        `response_format`, a pydantic class, may be combined with `stream`; usage, counted by the
-        tokenizer, then comes on a last chunk if ``stream_options={"include_usage": True}``. Where
-        a search's question has no answer in its context, ``refusal`` has the text too.
+        ``response_format``, a pydantic class, may be combined with ``stream``. Usage, counted by
+        the tokenizer, then comes on a last chunk if ``stream_options={"include_usage": True}``. If
+        a search's question has no answer in its context, ``refusal`` holds the text, too. Raises
+        OfflineModelError if no rule knows the request.
         """
         note_call(self._role, self._model_id)
         messages = plain_messages(kwargs.get("messages"))
@@ -269,9 +270,9 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
 class OfflineEmbedding(_OfflineModel, LLMEmbedding):
     """Vectors from hashed n-grams or learned words: deterministic, without a network, any script.
 
-    Their length, which `vector_store.vector_size` must equal, is the setting `dimensions`: at
-    least 8 of hashed n-grams (384 where it is None), 64, 128 or 256 (None) of learned words.
-    Another length, or learned words whose package is not installed, raise an OfflineModelError.
+    ``dimensions``, which `vector_store.vector_size` must equal, is the vectors' length: at least 8
+    for hashed n-grams (384 if None); 64, 128 or 256 (None) for learned words. Raises
+    OfflineModelError for another length, or if the package of the learned words is not installed.
     """
 
     _role = "embedding"
@@ -289,14 +290,14 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         self._dimensions = self._check_length(default if dimensions is None else dimensions)
 
     async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Embed texts; the same as `embedding`."""
+        """Embed texts, like `embedding`."""
         await asyncio.sleep(0)
         return self.embedding(**kwargs)
 
     def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Embed `input`, a list of texts: a vector each, of Euclidean norm 1.
+        """Embed ``input``, a list of texts, each as a vector of Euclidean norm 1.
 
-        `dimensions` is another length than the settings name; usage is counted by the tokenizer.
+        ``dimensions``: another length than that of the settings. The tokenizer counts the usage.
         """
         note_call(self._role, self._model_id)
         texts: list[str] = kwargs["input"]

@@ -1,4 +1,7 @@
-"""Finds proper names by capitals, titles and particles; joins their forms, tells their kinds."""
+"""Finds proper names by capitals, titles and particles; joins their forms, tells their kinds.
+
+A kind is PERSON, PLACE, ORGANIZATION, EVENT or OBJECT.
+"""
 
 import re
 from collections import Counter
@@ -14,7 +17,7 @@ _WORDS = {
     name: frozenset(words.split())
     for name, words in word_lists(Path(__file__).with_name("lexicon.txt")).items()
 }
-"""General English; what some of its lists hold is said there."""
+"""Lists of general English words; lexicon.txt explains some of them."""
 QUESTION_WORDS, PLACE_HEADS = _WORDS["question_words"], _WORDS["place_heads"]
 _TITLES, _PARTICLES = _WORDS["titles"], _WORDS["particles"]
 _SPEECH_AND_ACTION, _NOT_NAMES = _WORDS["speech_and_action"], _WORDS["not_names"]
@@ -58,7 +61,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a sentence, and what stands between it and the one before."""
+    """One word of a sentence, and the text between it and the word before."""
 
     text: str
     gap: str
@@ -66,12 +69,12 @@ class Word:
 
     @property
     def low(self) -> str:
-        """The word case-folded."""
+        """The word, case-folded."""
         return self.text.casefold()
 
     @property
     def capital(self) -> bool:
-        """Whether it starts with a capital letter."""
+        """Whether the word starts with a capital letter."""
         return self.text[0].isupper()
 
 
@@ -86,7 +89,7 @@ class Mention:
 
 
 def split_words(sentence: str) -> list[Word]:
-    """Words of a sentence, possessive endings taken off."""
+    """Split a sentence into words, without possessive endings."""
     words: list[Word] = []
     end = 0
     for match in _TOKEN.finditer(sentence):
@@ -98,12 +101,12 @@ def split_words(sentence: str) -> list[Word]:
 
 
 def name_key(name: str) -> Key:
-    """Words of a name for comparison, case-folded."""
+    """Return the words of a name, case-folded for comparison."""
     return tuple(word.casefold() for word in _TOKEN.findall(name))
 
 
 def _core(name: str) -> Key:
-    """Words of a name that are no title or particle; all when nothing else is left."""
+    """Return a name's words without titles and particles; all words if nothing is left."""
     key = name_key(name)
     return tuple(word for word in key if word not in _TITLES and word not in _PARTICLES) or key
 
@@ -111,10 +114,10 @@ def _core(name: str) -> Key:
 def quiet_emphasis(
     sentences: Sequence[Sequence[Word]], speakers: Iterable[str]
 ) -> list[list[Word]]:
-    """Take the capitals of a script's shouted words ("he RUNS") for what they are.
+    """Lower the capitals of words that a script writes in capitals for emphasis ("he RUNS").
 
-    Words in capitals become capitalized when a speaker (a name in the script's cue lines) or
-    another sentence has them so, and lower case otherwise.
+    A word in capitals becomes capitalized if it is in a speaker's name (one of the script's cue
+    lines) or another sentence has it capitalized; otherwise it becomes lower case.
     """
     names = {word for name in speakers for word in name_key(name)} | _TITLES
     names |= {w.low for words in sentences for w in words[1:] if w.capital and not w.text.isupper()}
@@ -129,7 +132,7 @@ def quiet_emphasis(
 
 
 def find_mentions(sentences: Sequence[Sequence[Word]]) -> list[list[Mention]]:
-    """Names mentioned in each sentence of one text, in order of appearance."""
+    """Find the names mentioned in each sentence of one text, in order of appearance."""
     raw = [_runs(words) for words in sentences]
     vouched = {
         word
@@ -174,7 +177,7 @@ def _run_end(words: Sequence[Word], start: int) -> int:
 
 
 def _links(words: Sequence[Word], start: int, at: int) -> bool:
-    """Whether a small word may hold the parts of a name together."""
+    """Say whether a small word may hold the parts of a name together."""
     text, before = words[at].text, words[at - 1]
     if words[at].gap != " ":
         return False
@@ -226,7 +229,7 @@ def _trim(words: Sequence[Word], start: int, stop: int) -> Mention | None:
 
 
 def _is_no_part(words: Sequence[Word], at: int, stop: int, opens: bool) -> bool:
-    """Whether the first word of a run does not belong to the name behind it."""
+    """Say whether the first word of a run does not belong to the name behind it."""
     low, more = words[at].low, stop - at > 1
     if more and (low in _TITLES or words[at + 1].text == "with"):
         return False
@@ -256,7 +259,7 @@ def _is_name(
 
 
 def _reads_as_subject(mention: Mention, words: Sequence[Word]) -> bool:
-    """Whether an opening word of unknown standing is used like a person's name."""
+    """Say whether a sentence's first word, known from nowhere else, reads like a person's name."""
     word = words[mention.start]
     if word.low.endswith(("ly", "ing", "ed")):
         return False
@@ -270,10 +273,10 @@ def _reads_as_subject(mention: Mention, words: Sequence[Word]) -> bool:
 
 
 def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
-    """Map every name of one text to the fullest form of it that the text has, often itself.
+    """Map every name of one text to the fullest form of it in the text, often itself.
 
-    A short form follows a longer one only when the text has just one longer one that
-    fits: "Jones" stays itself beside both "Indiana Jones" and "Henry Jones".
+    A short form maps to a longer one only if the text has just one longer form that fits: "Jones"
+    stays itself beside both "Indiana Jones" and "Henry Jones".
     """
     counts = Counter(names)
     spelled: dict[Key, str] = {}
@@ -294,13 +297,16 @@ def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
 
 
 def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
-    """Return the one form that a form is short for, of the forms by the words in them."""
+    """Return the one form that a form is short for; None if there is none or more than one.
+
+    ``with_word``: word -> forms that contain it.
+    """
     if not key or len(_core(" ".join(key))) > 2:
         return None
     telling = [word for word in key if word not in _TITLES] or key[:1]
     shared = min((with_word[word] for word in telling), key=len)
     fitting = [other for other in shared if _is_short_for(key, other)]
-    # Of a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last speaks for all.
+    # In a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last one stands for all.
     tops = (one for one in fitting if not any(_is_short_for(one, other) for other in fitting))
     first, second = next(tops, None), next(tops, None)
     return first if second is None else None
@@ -325,14 +331,14 @@ def _is_short_for(short: Key, full: Key) -> bool:
 
 @dataclass(slots=True)
 class Evidence:
-    """Votes for each kind from the places where a name occurs."""
+    """Votes for each kind, from the places where a name occurs."""
 
     person: float = _PERSON_BIAS
     place: float = 0.0
     object: float = 0.0
 
     def add(self, mention: Mention, words: Sequence[Word]) -> None:
-        """Count what stands before and after one mention."""
+        """Count the votes of the words before and after one mention."""
         if mention.stop < len(words):
             after = words[mention.stop].low
             if after in _SPEECH_AND_ACTION:
@@ -357,7 +363,7 @@ class Evidence:
 
 
 def kind_by_name(name: str) -> str | None:
-    """Tell the kind that the words of a name give away; None when they give nothing away."""
+    """Return the kind that the words of a name tell; None if they tell nothing."""
     key = [*name_key(name)]
     if key[0] in _TITLES:
         return "PERSON"
@@ -371,12 +377,12 @@ def kind_by_name(name: str) -> str | None:
 
 
 def kind_of(name: str, evidence: Evidence) -> str:
-    """One of PERSON, PLACE, ORGANIZATION, EVENT, OBJECT."""
+    """Return the kind of a name: PERSON, PLACE, ORGANIZATION, EVENT or OBJECT."""
     votes = {"PERSON": evidence.person, "PLACE": evidence.place, "OBJECT": evidence.object}
     return kind_by_name(name) or max(votes, key=votes.__getitem__)
 
 
 def as_requested(kind: str, kinds: Iterable[str]) -> str:
-    """Give the caller's own word for a kind, or the kind itself when the caller has none."""
+    """Return the caller's own word for a kind, or the kind itself if the caller has none."""
     same = (name.upper() for name in kinds if name.casefold() in _SAME_KIND[kind])
     return next(same, kind)

@@ -1,4 +1,4 @@
-"""A request, freed of the shapes that messages come in, and the reply to it."""
+"""Reads the messages of a completion request into a Request, whatever their shape."""
 
 import json
 import re
@@ -16,9 +16,9 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Request:
-    """One completion request: all system messages, joined, the last user message and the first.
+    """One completion request: all system messages, joined; the last user message; the first one.
 
-    ``reply_type`` is the class that the reply must have the shape of; None for plain text.
+    ``reply_type``: the class whose shape the reply must have; None for plain text.
     """
 
     system: str
@@ -28,12 +28,12 @@ class Request:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Field names of the reply's shape; empty for plain text."""
+        """Field names of the reply's class; empty for plain text."""
         return frozenset(self.reply_type.model_fields) if self.reply_type else frozenset()
 
     @cached_property
     def material(self) -> dict[str, Any]:
-        """The JSON object that the user message ends with; empty when it ends with none."""
+        """The JSON object at the end of the user message; empty if there is none."""
         for match in re.finditer(r"\{", self.user):
             try:
                 value, end = json.JSONDecoder().raw_decode(self.user, match.start())
@@ -61,7 +61,10 @@ def plain_messages(messages: object) -> list[Message]:
 
 
 def read_request(messages: Iterable[Message], reply_type: object = None) -> Request:
-    """Sort messages by role; refuse those without a user's, and a `reply_type` that is no model."""
+    """Sort messages by role into a request.
+
+    Raises OfflineModelError if there is no user message, or ``reply_type`` is no pydantic model.
+    """
     if reply_type is not None and not (
         isinstance(reply_type, type) and issubclass(reply_type, BaseModel)
     ):

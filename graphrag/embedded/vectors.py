@@ -1,6 +1,7 @@
-"""Texts as vectors: hashed words and n-grams, or the mean of learned word vectors, ``wordllama``'s.
+"""Turns texts into vectors: hashed words and n-grams, or means of ``wordllama``'s word vectors.
 
-Of that package only two files are read: it would download them, and change the process's logging.
+Only two files of the package ``wordllama`` are read: importing it would download files, and change
+the process's logging.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ _GRAM_SIZES = (3, 4, 5)
 _PRIME = np.uint64(1_099_511_628_211)
 
 WORDLLAMA_LENGTHS = (64, 128, 256)
-"""Lengths of its vectors: a shorter one is the beginning of the longest."""
+"""Lengths of its vectors; a shorter vector is the beginning of the longest."""
 _WORDLLAMA_FILES = (
     "weights/l2_supercat_256.safetensors",
     "tokenizers/l2_supercat_tokenizer_config.json",
@@ -35,11 +36,11 @@ _WORDLLAMA_FILES = (
 def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     """Hash a text's features into a vector of length 1.
 
-    Features are stemmed content words (single characters and pairs in scripts without
-    spaces), pairs of neighboring words, and character 3- to 5-grams of the case-folded NFKC
-    text. A feature seen tf times counts ``1 + ln(tf)``; hashing picks its place and its sign
-    (Weinberger et al., 2009), the same in every process and on every platform. Texts without any
-    feature, the empty one among them, share a vector of their own.
+    Features are stemmed content words (single characters and pairs in scripts without spaces),
+    pairs of neighboring words, and character 3- to 5-grams of the case-folded NFKC text. A feature
+    seen tf times counts ``1 + ln(tf)``; its hash decides its place and its sign (Weinberger et al.,
+    2009), the same in every process and on every platform. Texts without features, such as "",
+    share one vector.
     """
     words = terms(text)
     pairs = [f"{a} {b}" for a, b in pairwise(words)]
@@ -63,7 +64,7 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
 
 
 def _to_length_one(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide a vector by its Euclidean norm; in place of a null one return the first axis."""
+    """Divide a vector by its Euclidean norm; a null vector becomes the first axis."""
     norm = float(np.linalg.norm(vector))
     return np.eye(1, len(vector))[0] if norm < 1e-9 else vector / norm
 
@@ -91,28 +92,29 @@ def _mix(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def embed_texts(model: str, texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
-    """Return the vectors of texts by an embedding model, as ``model`` names it in settings."""
+    """Return a vector for each text; ``model`` is the embedding model's name in the settings."""
     if model == WORDLLAMA:
         return average_words(texts, dimensions)
     return [hash_text(text, dimensions) for text in texts]
 
 
 def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
-    """Return the mean of the learned word vectors of each text, at length 1.
+    """Return, for each text, the mean of its learned word vectors, at length 1.
 
-    An unknown character counts by its bytes. Texts without any word, the empty one among them,
-    share a vector of their own. ``dimensions`` is one of ``WORDLLAMA_LENGTHS``.
+    An unknown character counts by its bytes. Texts without words, such as "", share one vector.
+    ``dimensions`` is one of ``WORDLLAMA_LENGTHS``.
     """
     vectors, tokenizer = _load_wordllama()
 
     def mean(text: str) -> NDArray[np.float64]:
-        whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair can't be read
+        # The tokenizer can't read half a surrogate pair.
+        whole = text.encode("utf-8", "replace").decode()
         ids: list[int] = tokenizer.encode(whole, add_special_tokens=False).ids
         if not ids:
             return np.zeros(dimensions)
         return vectors[ids, :dimensions].mean(axis=0, dtype=np.float64)
 
-    # One by one: a batch would be tokenized by threads of its own.
+    # One by one: for a batch the tokenizer would start threads.
     return [_to_length_one(mean(text)) for text in texts]
 
 
@@ -126,7 +128,10 @@ def _load_wordllama() -> tuple[NDArray[np.float16], Any]:
 
 
 def find_wordllama() -> list[Path]:
-    """Return the files of the learned vectors and of their tokenizer, or say what installs them."""
+    """Return the files of the learned vectors and of their tokenizer.
+
+    Raises OfflineModelError, with the command that installs them, if they are missing.
+    """
     spec = find_spec(WORDLLAMA)
     how = pip_install(line for line in requirements() if line.startswith(WORDLLAMA))
     if spec is None or spec.origin is None:

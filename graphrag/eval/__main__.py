@@ -1,4 +1,4 @@
-"""Runs ``python -m graphrag.eval``: the commands of ``graphrag eval``, however installed."""
+"""Runs the commands of ``graphrag eval`` as ``python -m graphrag.eval``, however installed."""
 
 from graphrag.eval.cli.app import app
 

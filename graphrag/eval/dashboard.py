@@ -1,4 +1,4 @@
-"""One page of every figure of every run over time, and of what production code recorded."""
+"""Re-exports ``write_dashboard``, which writes a page with every figure of every run over time."""
 
 from graphrag.eval.web.runs import write_dashboard
 

@@ -1,4 +1,4 @@
-"""The errors that stop an evaluation; what fails inside it becomes a recorded failure.
+"""Defines the errors that stop an evaluation; a failed search or verdict is only recorded.
 
 EvalError
 ├── UsageError             wrong flags, configuration, dataset or index: exit code 2
@@ -7,14 +7,14 @@ EvalError
 │   │   └── NoRowsError
 │   ├── IndexUnavailableError
 │   ├── ResumeError        nothing to resume, or what would be resumed differs
-│   └── ChangedElsewhere   what is to be kept is not as it was seen any more
-├── IndexBuildError        a workflow of the indexing failed: exit code 1
+│   └── ChangedElsewhere   somebody else changed the value to be saved
+├── IndexBuildError        a workflow of indexing failed: exit code 1
 ├── BuildInterruptedError  Ctrl-C or SIGTERM while an index was built: exit code 130
-├── StoreError             the results can't be kept: exit code 1
+├── StoreError             the store can't be opened or written: exit code 1
 └── RunStoppedError        every further model call would fail: exit code 1
     ├── InterruptStop      Ctrl-C or SIGTERM: exit code 130
-    ├── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
-    └── AllowanceStop      what is left of the allowed cost is not enough: exit code 3
+    ├── ServiceDownStop    the service is down for longer than the run waits: exit code 3
+    └── AllowanceStop      the rest of the allowed cost is not enough: exit code 3
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from typing import Any
 
 
 class EvalError(Exception):
-    """Stops the run; the message is one sentence of what, where and what to do next."""
+    """Stops the run; the message is one sentence: what is wrong, where, and what to do next."""
 
 
 class UsageError(EvalError):
-    """What was asked for can't be run as it is."""
+    """The flags, configuration, dataset or index asked for can't be used."""
 
 
 class ConfigError(UsageError):
-    """eval_config.yaml, a flag, or a project's settings can't be used."""
+    """The evaluation's configuration, a flag, or a project's settings can't be used."""
 
 
 class DatasetError(UsageError):
@@ -38,7 +38,7 @@ class DatasetError(UsageError):
 
 
 class NoRowsError(DatasetError):
-    """The dataset is empty, such as the one that ``graphrag eval init`` wrote."""
+    """The dataset is empty, like the one that ``graphrag eval init`` writes."""
 
 
 class IndexUnavailableError(UsageError):
@@ -46,16 +46,16 @@ class IndexUnavailableError(UsageError):
 
 
 def name_index(key: str, problem: object) -> str:
-    """Return what is wrong with an index; its name stands once where its folder has the same."""
+    """Return a sentence about an index's problem, with its name, which is not repeated."""
     return f"Index {'' if str(problem).startswith(f'{key} ') else f'{key}: '}{problem}"
 
 
 class ResumeError(UsageError):
-    """There is no unfinished run, or the unfinished run was set up differently."""
+    """There is no unfinished run to resume, or it was set up differently."""
 
 
 class ChangedElsewhere(UsageError):
-    """Somebody else has changed what is to be kept meanwhile; ``current`` is what stands there."""
+    """Somebody else changed the value to be saved; ``current`` is the value stored now."""
 
     def __init__(self, current: object) -> None:
         super().__init__("This has been changed elsewhere meanwhile.")
@@ -67,7 +67,7 @@ class IndexBuildError(EvalError):
 
 
 class BuildInterruptedError(EvalError):
-    """An index was not built, as it was asked to stop; the message says how to begin again."""
+    """Building an index was interrupted; the message says how to begin again."""
 
 
 class StoreError(EvalError):
@@ -75,10 +75,10 @@ class StoreError(EvalError):
 
 
 class RunStoppedError(EvalError):
-    """The run can't go on, as the model's service refuses every request.
+    """The run can't go on, because the model's service refuses every request.
 
-    What was paid for is kept in the store, if there is one. ``results`` holds the QueryResults
-    that were there, where :meth:`EvaluationRunner.run_evaluation` raises it.
+    What was paid for is in the store, if there is one. ``results`` are the QueryResults so far, if
+    :meth:`EvaluationRunner.run_evaluation` raises it.
     """
 
     def __init__(self, message: str, results: Sequence[Any] = ()) -> None:
@@ -87,15 +87,15 @@ class RunStoppedError(EvalError):
 
 
 class InterruptStop(RunStoppedError):
-    """Ctrl-C or SIGTERM ended the run; nothing is lost by it."""
+    """Ctrl-C or SIGTERM ended the run; nothing is lost."""
 
     def __init__(self, message: str = "interrupted") -> None:
         super().__init__(message)
 
 
 class ServiceDownStop(RunStoppedError):
-    """A service is down, or asks to wait, for longer than the run waits; nothing is lost by it."""
+    """A service is down, or asks to wait, for longer than the run waits; nothing is lost."""
 
 
 class AllowanceStop(RunStoppedError):
-    """What is left of the allowed cost is not enough for the next call; nothing is lost by it."""
+    """The rest of the allowed cost is not enough for the next call; nothing is lost."""

@@ -1,4 +1,4 @@
-"""Ratings of answers by users, for ``UserSatisfactionEvaluator``."""
+"""Re-exports the ratings of answers by users, for ``UserSatisfactionEvaluator``."""
 
 from graphrag.eval.annotation.ratings import Rating, read_ratings
 

@@ -1,4 +1,4 @@
-"""A scripted judge and a scripted method, for tests of this package and of its users."""
+"""A judge and a runner that follow a script, for tests of this package and of its users."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,13 +13,14 @@ from graphrag.query.structured_search.base import SearchResult
 Grade = Callable[[str, Mapping[str, str]], JudgeResult]
 """From a metric and its material (question, predicted, ...) to a verdict."""
 Answer = Callable[[str, str, str], "str | SearchResult"]
-"""From (method, question, imdb_key) to a response; raises what the search should raise."""
+"""From (method, question, imdb_key) to a response; its errors are those of the search."""
 
 
 def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResult:
-    """Grade 1 when the ground truth stands in the prediction, and 1 in the other metrics.
+    """Score 1 if the ground truth is contained in the response; the other metrics always score 1.
 
-    Where the documents hold no answer, 1 when the prediction has a "not".
+    If the documents hold no answer (metric ``refusal``), score 1 if the response has the word
+    "not".
     """
     if metric == REFUSAL.name:
         return JudgeResult(
@@ -32,10 +33,10 @@ def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResul
 
 
 class ScriptedJudge(MetricJudge):
-    """A judge that follows a script and remembers what it was asked.
+    """A judge that follows a script and records what it was asked.
 
-    ``grade``: from a metric and its material to a verdict. ``asked``: metric and material of each
-    grading, in order.
+    ``ScriptedJudge(grade=my_grade)``: ``grade`` maps a metric and its material to a verdict.
+    ``asked``: metric and material of each grading, in order.
     """
 
     def __init__(self, grade: Grade = grade_by_containment) -> None:
@@ -50,9 +51,9 @@ class ScriptedJudge(MetricJudge):
 class ScriptedRunner(EvaluationRunner):
     """A runner whose methods follow a script; it opens no index and asks no model.
 
-    ``answer``: from (method, question, imdb_key) to a response; what it raises, the search raises.
-    ``judge``: None: a :class:`ScriptedJudge`. ``asked``: method, question and key of each search,
-    in order.
+    ``ScriptedRunner(config=config, answer=my_answer)``: ``answer`` maps (method, question,
+    imdb_key) to a response; what it raises, the search raises. ``judge``: None for a
+    :class:`ScriptedJudge`. ``asked``: method, question and key of each search, in order.
     """
 
     def __init__(

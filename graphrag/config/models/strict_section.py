@@ -1,4 +1,4 @@
-"""Sections of settings that refuse an unknown key."""
+"""Settings sections that refuse an unknown key, and the words of errors about settings."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ class StrictSection(BaseModel):
     """A section that refuses an unknown key and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid")
-    other_names: ClassVar[Collection[str]] = ()  # taken beside those of the fields
+    other_names: ClassVar[Collection[str]] = ()  # keys allowed beside the fields
 
     @model_validator(mode="before")
     @classmethod
@@ -26,13 +26,19 @@ class StrictSection(BaseModel):
 
 
 def name_problem(error: ErrorDetails) -> str:
-    """Return what is wrong with a value, in the words of the check of ours that refused it."""
+    """Return what is wrong with a value: the message of the project's own check that refused it.
+
+    Without such a check it is pydantic's message.
+    """
     raised = error.get("ctx", {}).get("error")
     return error["msg"] if raised is None else str(raised)
 
 
 def explain_first(error: ValidationError, hints: bool = False) -> str:
-    """Return where the first problem of values is, and what it is, with ``hints`` on names."""
+    """Return where the first problem is and what it is.
+
+    ``hints``: for an unknown name, add the nearest known one.
+    """
     first = error.errors()[0]
     where, problem = ".".join(map(str, first["loc"])), name_problem(first)
     if hints and first["type"] == "literal_error":
@@ -49,5 +55,5 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Return a text with a stop at its end, unless it ends with a question, as a hint does."""
+    """Return a text with a full stop at its end, unless it ends with a question mark."""
     return text if text.endswith("?") else f"{text}."

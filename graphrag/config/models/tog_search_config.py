@@ -1,4 +1,4 @@
-"""The ``tog_search:`` and ``ppr_search:`` sections of settings.yaml, and what is ours in others."""
+"""Defines the sections ``tog_search:``, ``ppr_search:`` and ``basic_search:`` of settings.yaml."""
 
 import logging
 from collections.abc import Mapping
@@ -16,38 +16,38 @@ PASSAGE_TOKENS: Any = Field(default=300, ge=50)
 
 
 class RankedSearchConfig(BasicSearchConfig):
-    """The released section ``basic_search``, with what bm25, hybrid and agentic read beside it.
+    """The released section ``basic_search`` with one key more, for bm25, hybrid and agentic search.
 
-    ``passage_tokens``: as that of ``ppr_search``.
+    ``passage_tokens``: as in ``ppr_search``.
     """
 
     passage_tokens: int | None = PASSAGE_TOKENS
 
 
 class PPRSearchConfig(StrictSection):
-    """How a search ranks text units by personalized PageRank, and answers from them.
+    """The section ``ppr_search``: ranks text units by personalized PageRank and answers from them.
 
     - ``completion_model_id``: key of ``completion_models``.
     - ``embedding_model_id``: key of ``embedding_models``, the model of the index's vectors; None to
       find texts by words alone.
-    - ``max_context_tokens``: budget of the answering call's context in the model's tokens.
-    - ``passage_tokens``: tokens of the passages in which text units of more than 400 are ranked and
-      shown, >= 50; None: each is shown whole.
-    - ``max_relations_per_entity``: edges of one entity that are looked at, the heaviest first, >=
+    - ``max_context_tokens``: budget of the answering call's context, in the model's tokens.
+    - ``passage_tokens``: tokens of the passages in which text units of more than 400 tokens are
+      ranked and shown, >= 50; None: text units are shown whole.
+    - ``max_relations_per_entity``: edges of one entity that are considered, the heaviest first, >=
       1.
-    - ``max_answer_tokens``: tokens that the answer may have, >= 16. A model that is known to think
-      before it answers gets 25,000 more for that; ``max_tokens`` in a model's ``call_args`` goes
-      before.
+    - ``max_answer_tokens``: most tokens of the answer, >= 16. A model that is known to think before
+      it answers gets 25,000 more for that; ``max_tokens`` in a model's ``call_args`` takes
+      precedence.
     - ``reasoning_prompt``: path of a prompt file, relative to the settings file; None for the
       built-in prompt.
 
-    Keys of version 1.0.0 that have gone are passed over, with one warning that names them.
+    Keys of version 1.0.0 that no longer exist are ignored, with one warning that names them.
     """
 
     replaced: ClassVar[Mapping[str, str]] = {
         "graph_share": "texts take the context, and relationships no more than they need"
     }
-    """Keys that have gone, and what took their place."""
+    """Keys that no longer exist -> what took their place."""
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str | None = graphrag_config_defaults.local_search.embedding_model_id
@@ -70,14 +70,14 @@ class PPRSearchConfig(StrictSection):
 
 
 class ToGSearchConfig(PPRSearchConfig):
-    """How a Think-on-Graph search reads its way from text to text and answers.
+    """The section ``tog_search``: a model reads its way from text to text, and answers.
 
-    Beside the settings of ``ppr_search``:
+    It has the settings of ``ppr_search`` and these:
 
-    - ``width``: rows that a call may follow, and searches that it may ask for, >= 1.
-    - ``depth``: calls that may go on before the last, which answers, >= 1.
-    - ``max_rows``: rows that a call is shown below its texts, >= 0.
-    - ``exploration_prompt``: as ``reasoning_prompt``, of the calls that may go on.
+    - ``width``: most rows that a call may follow, and most searches that it may ask for, >= 1.
+    - ``depth``: most calls before the last call, which answers, >= 1.
+    - ``max_rows``: most rows that a call is shown below its texts, >= 0.
+    - ``exploration_prompt``: like ``reasoning_prompt``, for all calls but the last.
     """
 
     replaced: ClassVar[Mapping[str, str]] = {
@@ -96,5 +96,5 @@ class ToGSearchConfig(PPRSearchConfig):
 
 
 def replaced_settings(section: type[BaseModel]) -> Mapping[str, str]:
-    """Return the keys of 1.0.0 that a section passes over, and what took the place of each."""
+    """Return key -> replacement for the keys of version 1.0.0 that a section ignores."""
     return section.replaced if issubclass(section, PPRSearchConfig) else {}

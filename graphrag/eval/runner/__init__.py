@@ -1,4 +1,4 @@
-"""One run: plan, search, judge, stop, resume."""
+"""Runs evaluations: plans, searches, judges, resumes; drafts questions, builds indexes."""
 
 import lazy_loader
 

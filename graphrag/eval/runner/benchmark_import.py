@@ -1,4 +1,7 @@
-"""From the entries of a benchmark to a project's documents and a dataset's rows."""
+"""Turns the entries of a benchmark into documents of a project and rows of a dataset.
+
+The parser of each format is in ``graphrag.eval.dataset.benchmarks``.
+"""
 
 import hashlib
 import re
@@ -29,9 +32,11 @@ _UNUSABLE = "Questions that no run could ask, left out"
 
 
 class Import:
-    """What files of a format hold: ``documents``, file name -> document, and a dataset's ``rows``.
+    """The ``documents`` (file name -> document) and dataset ``rows`` made from a benchmark's files.
 
-    ``reading`` says what can't be matched. ``limit``: how many questions are taken, None: all.
+    ``Import(name="musique", files=[path], limit=100)`` reads files of a format. ``limit``: most
+    questions to take; None: all. ``reading`` holds the problems, such as evidence that is in no
+    document.
     """
 
     def __init__(self, name: str, files: Iterable[Path], limit: int | None = None) -> None:
@@ -71,14 +76,14 @@ class Import:
         self.rows = [row for row in rows.values() if self._can_be_asked(row)]
 
     def _join(self, first: Row, row: Row, where: str) -> None:
-        """Add what a question that is there again says, and note it."""
+        """Add what a repeated question says to its first row, and note the repetition."""
         if len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
             if False in (first.get("answerable"), row.get("answerable")):
                 self.reading.note(_CONTRADICTED, where)
             else:
                 first["answer"] = join_answers((str(first["answer"]), str(row["answer"])))
                 self.reading.note(_MERGED, where)
-        elif row.keys() - first.keys():  # assertions may be in a file of their own
+        elif row.keys() - first.keys():  # assertions may come from a separate file
             first |= {**row, **first}
         else:
             self.reading.note(_REPEATED, where)
@@ -96,7 +101,7 @@ class Import:
         if not key[1]:
             self.reading.note(_NO_TEXT, where)
         elif key not in self._names:
-            # By title and digest, as the order of a file may tell which passages answer.
+            # A name of title and digest: the order of a file may tell which passages answer.
             words = re.sub(r"\W+", "_", document.title or document.text[:60])[:40]
             digest = hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()
             name = f"{words}_{digest}.txt".lstrip("_")
@@ -106,7 +111,7 @@ class Import:
             self._by_title.setdefault(key[0], []).append(name)
 
     def _match(self, support: Support, row: Row, where: str) -> None:
-        """Add what a row is to find, so far as the documents hold it; note what they lack."""
+        """Add the evidence that a row's documents hold, and note the evidence that they lack."""
         document, quote = support
         if isinstance(document, str):
             title, names = document, self._by_title.get(fold_wording(document), [])

@@ -1,8 +1,8 @@
-"""Methods that are not this project's own: any async callable, a service, and two controls.
+"""Resolves the method names of a run, and asks the methods that are not searches.
 
-``closed_book`` asks the model without any context, ``oracle`` with the sample's evidence as the
-context. Both use the model of local search and the same instructions, so that they differ in
-nothing but the context.
+These are any async callable, an HTTP service, and two controls: ``closed_book`` asks the model
+without context, ``oracle`` with the sample's evidence as the context. Both controls use the model
+of local search and the same instructions, so that they differ only in the context.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ _TABLE = "\n-----Sources-----\nid|text\n"
 
 
 def answering_config(header: IndexHeader) -> "ModelConfig":
-    """Return the configuration of the model that answers: local search's."""
+    """Return the configuration of the model that answers: that of local search."""
     model_id = header.config.local_search.completion_model_id
     return header.config.get_completion_model_config(model_id)
 
@@ -92,17 +92,17 @@ def open_answering(header: IndexHeader) -> "CountedCompletion":
 
 
 def response_type(header: IndexHeader, terms: EqualTerms | None) -> str:
-    """Return the form of the answer that the other methods are asked for as well."""
+    """Return the form of the answer that all methods are asked for."""
     return header.options.response_type if terms is None else terms.response_type
 
 
 async def ask_control(
     header: IndexHeader, name: str, sample: Sample, form: str
 ) -> "CountedSearchResult":
-    """Ask the model that answers with the sample's evidence, or with nothing for a closed book.
+    """Ask the answering model with the sample's evidence (oracle) or with nothing (closed_book).
 
-    ``form`` is the :func:`response_type`. The result has no counters of its own, as the calls are
-    in the run's log. ValueError if an oracle has nothing to show.
+    ``form`` is the :func:`response_type`. The calls are counted in the run's log, not in the
+    result. Raises ValueError if an oracle has no evidence to show.
     """
     from graphrag.query.search_result import CountedSearchResult
 
@@ -123,16 +123,19 @@ async def ask_control(
 
 @dataclass(frozen=True, slots=True)
 class MethodAnswer:
-    """What a method of one's own answers.
+    """The answer of a method of your own.
 
-    - ``contexts``: the texts that it retrieved and showed to its model, best first; empty when it
-      retrieved nothing, None when it does not tell. What reads the context is then not judged.
-    - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: what it cost; None when the method does
-      not count. Completions that it asks of a graphrag model itself are counted anyway, and these
-      figures are then not looked at.
-    - ``cost_usd``: US dollars; None when not known.
-    - ``abstained``: whether the response is none to the question. A refusal by a graphrag model
-      that the method asked last is noticed without it.
+    A method returns, say, ``MethodAnswer(response="The mayor", contexts=("The mayor signed.",))``.
+
+    - ``contexts``: the texts that it retrieved and showed to its model, best first; empty if it
+      retrieved nothing, None if it does not tell. Metrics that read the context are then not
+      judged.
+    - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: what it cost; None if the method does not
+      count. Completions that it asks of a graphrag model are counted anyway; these figures are then
+      ignored.
+    - ``cost_usd``: US dollars; None if unknown.
+    - ``abstained``: whether the response is no answer to the question. A refusal by the graphrag
+      model that the method asked last is noticed without it.
     """
 
     response: str
@@ -144,13 +147,13 @@ class MethodAnswer:
     abstained: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what could not be shown to the judge as it is."""
+        """Raise TypeError if contexts are no texts that the judge could be shown."""
         texts: Any = () if self.contexts is None else self.contexts
         if isinstance(texts, str) or not all(isinstance(text, str | Mapping) for text in texts):
             raise TypeError("contexts must be a tuple of texts, such as (text,)")
 
     def usage(self) -> Usage:
-        """Return the figures as a usage; ImpossibleFigureError if one can't be."""
+        """Return the figures as a usage; raise ImpossibleFigureError if one is impossible."""
         usd = self.cost_usd
         return Usage(
             llm_calls=read_count("llm_calls", self.llm_calls or 0),
@@ -165,18 +168,17 @@ Answer: TypeAlias = "MethodAnswer | SearchResult | str"
 Method = Callable[..., "Awaitable[Answer] | Answer"]
 """``async def method(question)``, which may also take ``index`` and ``project``.
 
-A function that is no coroutine is called in a thread.
-
-``index`` is the key of the index in eval_config.yaml that the question is asked of, ``project`` the
-Path of its folder. What it raises is recorded as the failure of that search.
+A function that is no coroutine is called in a thread. ``index`` is the key in eval_config.yaml of
+the index that the question is about, ``project`` the Path of its folder. An exception is recorded
+as the failure of that search.
 """
 
 
 def load_method(spec: str, root: Path) -> Method:
-    """Import a method ``module:function``; the module may lie in ``root``.
+    """Import a method ``module:function``; the module may be in ``root``.
 
-    Raises ConfigError if it can't be imported or called, or is Python's: ``os:system`` takes a
-    question, too.
+    Raises ConfigError if it can't be imported or called, or is part of Python: ``os:system`` takes
+    a question, too.
     """
     function = import_object("methods", spec, root)
     module_name = spec.partition(":")[0]
@@ -188,10 +190,10 @@ def load_method(spec: str, root: Path) -> Method:
 
 
 def describe_method(method: Method) -> dict[str, object]:
-    """Return what changes the answers of a method, as far as it can be told from outside.
+    """Return what identifies a method's code, as far as it can be told from outside.
 
-    That is its name and the hash of its module's source (None where there is none). A method
-    whose answers change with more than its source says so in an attribute ``version``.
+    That is its name and the hash of its module's source (None if there is none). A method whose
+    answers depend on more than its source says so in an attribute ``version``.
     """
     if isinstance(method, HttpMethod):
         return method.describe()
@@ -209,9 +211,10 @@ async def ask_method(
     index: str,
     project: Callable[[], Path | None] = lambda: None,
 ) -> "SearchResult":
-    """Ask a method, handing it the index's key and the folder of its project when it takes them.
+    """Ask a method, with the index's key and the folder of its project if it takes them.
 
-    What stands in for a search's result has its names; TypeError if it answers with anything else.
+    Returns a SearchResult, or an object with its attributes. Raises TypeError if the method answers
+    with anything but a SearchResult, a MethodAnswer or text.
     """
     options = {"index": lambda: index, "project": project}
     names = inspect.signature(method).parameters
@@ -241,7 +244,7 @@ async def ask_method(
 
 
 class HttpMethod:
-    """A service as a method; a request waits, is retried and given up as those of models are.
+    """An HTTP service as a method; its requests wait, are retried and fail like those of models.
 
     ``name``: in eval_config.yaml; ``root``: the folder of that file, whose .env is read.
     """
@@ -256,15 +259,15 @@ class HttpMethod:
         self._caller = ModelCaller("completion", config, RetryPolicy())
 
     def describe(self) -> dict[str, object]:
-        """Return everything that changes what it answers, as far as it can be told from outside.
+        """Return what identifies the service, as far as it can be told from outside.
 
-        Raises ConfigError if a variable that the headers name is not set.
+        Raises ConfigError if a variable in the headers is not set.
         """
         self._headers()
         return {"http": self._service.model_dump(mode="json", exclude_none=True)}
 
     async def __call__(self, question: str, index: str) -> MethodAnswer:
-        """Ask the service; SearchError if it gives no answer."""
+        """Ask the service; raise SearchError if it gives no answer."""
         fields = {"question": question, "index": index}
         quoted_fields = {name: quote(value, safe="") for name, value in fields.items()}
         url, body = _fill(self._service.url, quoted_fields), _fill(self._service.body, fields)
@@ -326,7 +329,7 @@ class HttpMethod:
 
 
 def _fill(template: object, fields: Mapping[str, str]) -> object:
-    """Return a template with the fields in its texts replaced; a question's braces stay."""
+    """Replace {question} and {index} in the texts of a template; a question's braces stay."""
     if isinstance(template, str):
         return _FIELD.sub(lambda match: fields[match[1]], template)
     if isinstance(template, Mapping):
@@ -338,7 +341,10 @@ def _fill(template: object, fields: Mapping[str, str]) -> object:
 
 
 def read_answer(service: HttpService, reply: object) -> MethodAnswer:
-    """Read a reply; GarbledReplyError if it holds no answer, or contexts that are no texts."""
+    """Read a service's reply.
+
+    Raises GarbledReplyError if it holds no answer, or contexts that are no texts.
+    """
     try:
         answer = find(reply, service.answer)
     except LookupError as error:
@@ -360,9 +366,10 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
 
 
 def find(value: object, path: str) -> object:
-    """Return what stands at a place of a reply, for ``*`` a list; LookupError says what is missing.
+    """Return the value at a dotted path of a JSON reply, such as ``hits.*.text`` or ``hits.0.id``.
 
-    Lists in lists are joined.
+    ``*`` gives a list of the values in all items; lists in lists are joined. Raises LookupError,
+    which says what is missing.
     """
     name, _, rest = path.partition(".")
     if isinstance(value, list):
@@ -401,7 +408,10 @@ def _read_texts(reply: object, path: str | None) -> tuple[str, ...] | None:
 def _read_at(
     read: Callable[[str, object], _Figure], reply: object, path: str | None
 ) -> _Figure | None:
-    """Read a figure of a reply; None if it is not told, GarbledReplyError if it can't be."""
+    """Read a figure of a reply; None if it is not there.
+
+    Raises GarbledReplyError if the figure is impossible.
+    """
     if path is None:
         return None
     try:
@@ -414,9 +424,9 @@ def _read_at(
 
 
 class MethodSet:
-    """What each method name of a run means.
+    """The method names of a run and what they stand for: searches, variants, controls, own methods.
 
-    ``registered``: Name -> function, for methods that are registered in Python.
+    ``registered``: name -> function, for methods that are registered in Python.
     """
 
     def __init__(
@@ -432,7 +442,7 @@ class MethodSet:
         }
 
     def function(self, name: str) -> Method | None:
-        """Return the function behind a name, None for a search of graphrag or a control."""
+        """Return the function behind a name; None for a search of graphrag or a control."""
         return self._functions.get(name)
 
     def search_method(self, name: str) -> str:
@@ -441,7 +451,7 @@ class MethodSet:
         return name if variant is None or variant.method is None else variant.method
 
     def search_methods(self, names: Sequence[str] | None = None) -> dict[str, str]:
-        """Return name -> search method of those that are searches; None: of the run's methods."""
+        """Return name -> search method of the names that are searches; None: the run's methods."""
         others = {*CONTROLS, *self._functions}
         methods = self._config.methods if names is None else names
         return {name: self.search_method(name) for name in methods if name not in others}
@@ -451,16 +461,16 @@ class MethodSet:
         return any(map(embeds, self.search_methods(names).values()))
 
     def pairs(self, headers: Mapping[str, IndexHeader]) -> list[tuple[str, IndexHeader]]:
-        """Return each method of the run with each of these indexes that it asks."""
+        """Return (method, header) for each method of the run and each of these indexes it asks."""
         config = self._config
         pairs = [(n, config.index_of(key, n)) for key in config.indexes for n in config.methods]
         return [(name, headers[index]) for name, index in pairs if index in headers]
 
     def header(self, name: str, header: IndexHeader) -> IndexHeader:
-        """Return an index's header with the settings under which this method searches it.
+        """Return an index's header with the settings under which a method searches it.
 
-        Raises ConfigError if there is no such method, or a variant names a setting that its method
-        lacks, or gives it a wrong value.
+        Raises ConfigError if there is no such method, or if a variant names a setting that its
+        method does not have, or gives it a wrong value.
         """
         method = self.search_method(name)
         if method in CONTROLS or name in self._functions:
@@ -484,7 +494,7 @@ class MethodSet:
     def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
         """Return everything that changes what a method answers on an index.
 
-        Raises ConfigError if a prompt file that the method needs is not there.
+        Raises ConfigError if a prompt file that the method needs does not exist.
         """
         function = self._functions.get(name)
         if function is not None:
@@ -504,7 +514,7 @@ class MethodSet:
             raise ConfigError(f"Method {name}: {error}") from error
 
     def models(self, name: str, header: IndexHeader) -> dict[str, str]:
-        """Return role -> ``provider/model``, ``completion`` first; empty where none is named."""
+        """Return role -> ``provider/model``, ``completion`` first; empty if no model is known."""
         if name in self._functions:
             return {}
         if name in CONTROLS:

@@ -1,4 +1,4 @@
-"""What questions are drafted from: text units, paths of the graph, communities of an index."""
+"""Chooses what questions are drafted from: text units, paths of the graph, communities."""
 
 import random
 import re
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEAST_WORDS = 30
-"""Of a text unit that a question is drafted from."""
+"""Fewest words of a text unit that a question is drafted from."""
 _HUB = 0.1
-"""An entity named in more than this share of the text units joins nothing in particular."""
+"""An entity in more than this share of the text units joins nothing in particular."""
 _IN_COMMUNITY = 4
 _N_KEPT = 4096
 _LINK_FORMS = ("bridge", "comparison", "set")
 
 
 def find_quote(text: str, quote: str) -> str:
-    """Return a quote as a text has it, letter by letter but for blanks and line breaks.
+    """Return a quote as a text has it: the same letters, with the text's own white space.
 
-    "" if the text does not hold it.
+    "" if the text does not contain it.
     """
     if quote in text:
         return quote
@@ -40,7 +40,11 @@ def find_quote(text: str, quote: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What one question is drafted from; ``about`` says what joins the passages, "" for one."""
+    """The material of one question: the passages that it is drafted from.
+
+    ``about`` says what joins the passages, "" for one passage; ``form``: the form of question
+    preferred for a link ("bridge", "comparison" or "set").
+    """
 
     kind: str
     passages: tuple[Passage, ...]
@@ -50,13 +54,13 @@ class Material:
 
 
 class Materials:
-    """The materials of an index, each kind spread evenly over documents and communities.
+    """The materials of an index, each kind spread evenly over documents or communities.
 
-    The order is always the same, so that an interrupted draft goes on with it.
+    The order is always the same, so that an interrupted draft can go on.
     """
 
     def __init__(self, tables: IndexTables) -> None:
-        # It comes with the searches, which take a second to load.
+        # It is part of the searches, which take a second to load.
         from graphrag.query.index.texts import open_texts
 
         self._tables = tables
@@ -89,16 +93,16 @@ class Materials:
         return self._titles.get(document) or document
 
     def find(self, quote: str) -> Passage | None:
-        """Return the first text unit that holds a quote (:func:`find_quote`), None without one."""
+        """Return the first text unit with a quote (see :func:`find_quote`); None without one."""
         batches = self._texts.batches()
         texts = (text for batch in batches for text in batch.column("text").to_pylist())
         unit = next((unit for unit, text in enumerate(texts) if find_quote(text, quote)), None)
         return None if unit is None else self._passage(unit)
 
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
-        """Return the text units that BM25 ranks highest for a question.
+        """Return the ``k`` text units that BM25 ranks highest for a question.
 
-        The first call counts the words of all texts, unless they are kept beside the index.
+        The first call counts the words of all texts, unless the counts are kept beside the index.
         """
         scores = self._texts.passages(None).scores(question)
         return tuple(self._passage(unit) for unit, _ in best_of(scores, k))
@@ -111,7 +115,7 @@ class Materials:
         return units or [*range(len(self._documents))]
 
     def of(self, kind: str) -> Iterator[Material]:
-        """Go through the materials of a kind of question, each once."""
+        """Yield the materials of a kind of question, each once."""
         rng = random.Random(f"0:{kind}")
         if kind == "link":
             return self._links(rng)
@@ -122,9 +126,9 @@ class Materials:
         return (Material(kind=kind, passages=(self._passage(unit),)) for unit in spread)
 
     def _links(self, rng: random.Random) -> Iterator[Material]:
-        """Give relationships that share an entity, and stand in different text units.
+        """Yield relationships that share an entity and come from different text units.
 
-        An entity joins them once. What is not asked for is not looked at.
+        Each entity joins relationships once. Paths are searched only as materials are taken.
         """
         paths = self._paths
         documents = grouped((self._document(unit), unit) for unit in paths.units)
@@ -184,12 +188,12 @@ def _shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
 
 
 def _spread(groups: Sequence[Iterable[T]], rng: random.Random) -> Iterator[T]:
-    """Take one of each group in turn, the groups in any order."""
+    """Take one item of each group in turn, with the groups in random order."""
     return _in_turn(map(iter, _shuffled(groups, rng)))
 
 
 def _in_turn(groups: Iterable[Iterator[T]]) -> Iterator[T]:
-    """Take one of each group in turn, and ask none for more than is taken."""
+    """Take one item of each group in turn; read no group further than items are taken."""
     waiting = [*groups]
     while waiting:
         left: list[Iterator[T]] = []

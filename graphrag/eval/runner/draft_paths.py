@@ -1,4 +1,4 @@
-"""The relationships of an index by the text units and the entities that they join, as arrays."""
+"""Looks up an index's relationships by the text units and entities that they join."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,18 +14,18 @@ _Ints = npt.NDArray[np.int64]
 
 
 class GraphPaths:
-    """Relationships as rows of their table, entities and text units as numbers.
+    """An index's relationships as rows of their table; entities and text units are numbers.
 
-    ``units``: ids of the text units. An entity that is named in more than ``most`` text units joins
-    nothing in particular.
+    ``units``: ids of the text units. An entity whose relationships are in more than ``most`` text
+    units joins nothing in particular.
     """
 
     def __init__(self, tables: IndexTables, units: Sequence[str], most: float) -> None:
         self._most, self._joins = most, dict[int, bool]()
         self.names: Any = ()
-        """The names of the entities."""
+        """The names of the entities, by number."""
         self.units: list[int] = []
-        """The text units with a relationship, ascending."""
+        """The text units with relationships, ascending."""
         if not tables.has("relationships"):
             return
         self._rows = tables.rows("relationships")
@@ -44,7 +44,7 @@ class GraphPaths:
         self.units = np.unique(numbers).tolist()
 
     def ends_in(self, unit: int) -> list[tuple[int, int]]:
-        """Return relationship and entity of each end in a text unit."""
+        """Return (relationship, entity at one of its ends) for the relationships of a text unit."""
         edges = self._of_unit[unit]
         return [(edge, end) for edge in edges for end in {*self._ends[:, edge].tolist()}]
 
@@ -53,11 +53,11 @@ class GraphPaths:
         return self._of_entity[entity]
 
     def units_of(self, edge: int) -> list[int]:
-        """Return the text units that a relationship was taken from."""
+        """Return the text units that a relationship was extracted from."""
         return self._of_edge[edge]
 
     def joins(self, entity: int) -> bool:
-        """Say whether relationships of an entity stand in several texts, and not too many."""
+        """Say whether an entity's relationships come from several text units, but not too many."""
         if entity not in self._joins:
             edges = self.edges_of(entity)
             n = len({unit for edge in edges for unit in self.units_of(edge)})
@@ -65,13 +65,13 @@ class GraphPaths:
         return self._joins[entity]
 
     def describe(self, edges: Iterable[int]) -> str:
-        """Return what relationships say."""
+        """Return the ends and descriptions of relationships as text."""
         rows = (self._rows.read([edge])[0] for edge in edges)
         return "; ".join(f"{r['source']} - {r['target']}: {r['description']}" for r in rows)
 
 
 class _Lists:
-    """Values by the number that they belong to, each once, ascending."""
+    """Number -> list of its values, each once, ascending."""
 
     def __init__(self, numbers: _Ints, values: _Ints, n: int) -> None:
         order = np.lexsort((values, numbers))

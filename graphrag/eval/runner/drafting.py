@@ -1,4 +1,4 @@
-"""Drafting questions from an index, each proven by models before it is kept."""
+"""Drafts questions from an index by a model, and keeps those that further calls prove."""
 
 import asyncio
 from collections import Counter
@@ -40,11 +40,11 @@ from graphrag.query.client.usage import CallLog, Usage, measure_calls
 _S = TypeVar("_S", Draft, Material, Sample)
 _T = TypeVar("_T")
 Proofs: TypeAlias = dict[str, JsonValue]
-"""What the models said of a draft, see ``Draft.row``."""
+"""What the models answered about a draft, see ``Draft.row``."""
 MOST_TRIES = 4
-"""Drafts that are tried for one that is kept."""
+"""Most drafts that are tried for each question that is wanted."""
 CALLS_A_DRAFT = {"fact": 6, "link": 10, "global": 8, "unanswerable": 2}
-"""Kind -> calls of a draft that is kept, of a link and a global one of two texts."""
+"""Kind -> model calls for a draft that is kept (a link or global one: of two texts)."""
 _AT_ONCE = 8
 _N_DISTRACTORS = 2
 
@@ -161,7 +161,7 @@ asks for it. "same" is 1 if that is nothing, else 0.
     '{"difference": "...", "same": 0 or 1}',
     "question one other",
 )
-"""The judge's second phrasing."""
+"""The judge's second phrasing of whether an answer is right."""
 
 
 REPAIR_PROMPT = write_prompt(
@@ -216,7 +216,7 @@ def _as_rows(passages: Sequence[Passage]) -> list[dict[str, str]]:
 
 
 def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str, str | None]:
-    """Return quote -> the letters of the text that it copies, None where it stands in none."""
+    """Return quote -> the same passage as its text has it; None if no text contains it."""
     copies = {
         quote: [find_quote(quote, passage.text) for passage in passages]
         for quote in map(str.strip, quotes)
@@ -231,7 +231,7 @@ def _read_assertions(statements: Sequence[Statement]) -> tuple[Assertion, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ThrownAway:
-    """A draft that was not kept; ``draft`` is None where none could be read."""
+    """A draft that was not kept, and why; ``draft`` is None if no draft could be read."""
 
     kind: str
     cause: Cause
@@ -246,13 +246,14 @@ class ThrownAway:
 
 @dataclass(slots=True)
 class Drafted:
-    """What came of drafting from one index.
+    """The result of drafting from one index.
 
-    ``held``: id of a dataset's row -> the assertions that were kept. ``short``: kind -> questions
-    that are missing, where the materials or the tries were used up. ``n_kept_calls``: calls among
-    ``usages`` that an earlier draft made and kept, which are not sent again. ``unread``: the keys
-    of each draft's calls whose last reply can't be used. ``is_rehearsal``: whether an embedded
-    model drafted.
+    - ``held``: id of a dataset's row -> the assertions kept for it.
+    - ``short``: kind -> number of questions missing because materials or tries ran out.
+    - ``n_kept_calls``: calls among ``usages`` that an earlier draft stored and that were not sent
+      again.
+    - ``unread``: the keys of the calls of each draft whose last reply can't be used.
+    - ``is_rehearsal``: whether an embedded model drafted.
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
@@ -270,7 +271,7 @@ class Drafted:
 
 
 class _Failed(Exception):
-    """A draft that is thrown away, and why."""
+    """A draft is thrown away; ``cause`` says why."""
 
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(detail)
@@ -278,7 +279,7 @@ class _Failed(Exception):
 
 
 def _no_reply(failure: Failure) -> Exception:
-    """Return the error of a call without a usable reply; one that all will get stops everything."""
+    """Return the error of a call without a usable reply; a refused request stops everything."""
     if failure.kind == "refused":
         return RunStoppedError(f"The model's service refuses the requests: {failure.message}")
     is_call = failure.kind == "error"
@@ -301,10 +302,11 @@ def _throw_away(subject: Draft | Material | Sample, cause: Cause, detail: str = 
 class Drafter:
     """Drafts questions and proves them.
 
-    ``model``: drafts, answers and judges; as an LLMJudge's. ``new_log``: makes the log of one
-    draft's calls, with the limit and the journal of all. ``on_progress``: told kind, kept so far,
-    wanted. ``keeps_known``: whether what is answered without any text is kept, with a tag.
-    ``askers``: each has its share of every kind.
+    - ``model``: drafts, answers and judges; as for LLMJudge.
+    - ``new_log``: makes the log of one draft's calls, with the limit and journal that all share.
+    - ``on_progress``: called with kind, number kept so far, number wanted.
+    - ``keeps_known``: whether to keep, with a tag, a question that is answered without any text.
+    - ``askers``: personas and styles in which questions are asked, taken in turn.
     """
 
     def __init__(
@@ -327,12 +329,14 @@ class Drafter:
         past_questions: Sequence[str],
         drafted: Drafted | None = None,
     ) -> Drafted:
-        """Draft questions of each kind until there are enough, or nothing is left to try.
+        """Draft questions of each kind until there are enough or the materials or tries run out.
 
-        ``n_questions``: kind -> number. ``past_questions``: those that are not to be asked
-        again. ``drafted``: filled as drafts end, so that what there is can be kept when it stops
-        early. Raises RunStoppedError if the service refuses every request or is down, or the
-        allowed cost is spent.
+        - ``n_questions``: kind -> number.
+        - ``past_questions``: questions not to ask again.
+        - ``drafted``: filled as drafts end, so that an early stop loses none.
+
+        Raises RunStoppedError if the service refuses every request or is down, or the allowed cost
+        is spent.
         """
         drafted = drafted or Drafted()
         turns = cycle(self._askers)
@@ -349,9 +353,9 @@ class Drafter:
         return drafted
 
     async def hold(self, samples: Sequence[Sample], drafted: Drafted) -> None:
-        """Propose assertions for rows, and keep those that the row's own answer and quotes support.
+        """Propose assertions for dataset rows; keep those that the row's answer and quotes support.
 
-        ``drafted`` is filled as rows end. Raises RunStoppedError as :meth:`draft`.
+        ``drafted.held`` is filled as rows end. Raises RunStoppedError like :meth:`draft`.
         """
         for start in range(0, len(samples), _AT_ONCE):
             batch = samples[start : start + _AT_ONCE]
@@ -366,7 +370,7 @@ class Drafter:
             self._on_progress("rows", start + len(batch), len(samples))
 
     async def _propose_assertions(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
-        """Return the assertions of a row that its answer and quotes support, and the others."""
+        """Return the assertions of a row that its answer and quotes support, and the other ones."""
         texts = [text for text in (sample.ground_truth, *sample.evidence) if text]
         if not texts or not sample.answerable:
             raise _Failed(Cause.NOTHING_SAID)
@@ -405,7 +409,7 @@ class Drafter:
     async def _ask_together(
         self, subjects: Sequence[_S], ask: Callable[[_S], Awaitable[_T]], into: Drafted
     ) -> list[_T | None]:
-        """Ask about all at once; what fails is thrown away, and None."""
+        """Ask about all subjects at once; a failed one is thrown away and becomes None."""
 
         async def measured(subject: _S) -> _T | _Failed:
             log = self._new_log()
@@ -421,7 +425,7 @@ class Drafter:
                 into.n_kept_calls += log.replayed
                 check_asked(log)
 
-        # Whatever stops one of them, the calls of the others are paid for, and are kept.
+        # Even if one is stopped, the calls of the others are paid for, and are kept.
         ends = await asyncio.gather(*map(measured, subjects), return_exceptions=True)
         for end in ends:
             if isinstance(end, BaseException) and not isinstance(end, _Failed):
@@ -484,7 +488,7 @@ class Drafter:
         )
 
     async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
-        """Return a draft as it is kept, and what was said of it; the cheapest proof comes first."""
+        """Return a proven draft as it is kept, and what was said of it; cheap proofs come first."""
         if draft.kind == "unanswerable":
             best = await asyncio.to_thread(materials.best, draft.question)
             oracle = await self._oracle(draft.question, [*dict.fromkeys((*draft.passages, *best))])
@@ -520,7 +524,7 @@ class Drafter:
         return draft, {"oracle": oracle.answer, **notes}
 
     async def _prove_link(self, draft: Draft, materials: Materials) -> None:
-        """Take each text away; two near ones stand in its place, so that nothing is guessed."""
+        """Check that no text can be left out; two similar texts replace it, to prevent a guess."""
         most = len(draft.passages) + _N_DISTRACTORS
         best = await asyncio.to_thread(materials.best, draft.question, most)
         near = [passage for passage in best if passage not in draft.passages][:_N_DISTRACTORS]
@@ -531,14 +535,15 @@ class Drafter:
                 raise _Failed(Cause.ONE_TEXT_DOES, passage.document)
 
     async def _prove_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
-        """Return a draft without the assertion that its texts do not hold, if it is one alone.
+        """Return the draft with the assertions that its texts support; at most one may be missing.
 
-        Its answer meets the others, and no document does by itself, nor, of one document, any text.
+        Checks that its answer meets these assertions, and that no single document does (or no
+        single text, if there is one document).
         """
         oracle = await self._oracle(draft.question, draft.passages)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
-        # Whoever has read the texts is held to the statements by the texts, not by his own words.
+        # The statements are checked against the texts, not against the oracle's words.
         texts = "\n\n".join(passage.text for passage in draft.passages)
         ruled = (await self._rule_on(draft.question, texts, draft.assertions)).rulings
         held = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
@@ -556,7 +561,7 @@ class Drafter:
         return draft, oracle
 
     async def _accepts(self, draft: Draft, reply: _OracleReply) -> bool:
-        """Say whether an answer is right, or meets what a global question's must say."""
+        """Say whether an answer is right or, for a global question, meets the assertions."""
         if draft.kind != "global":
             return bool(await self._is_right(draft, reply))
         return bool((await self._rule_on(draft.question, reply.answer, draft.assertions)).is_whole)

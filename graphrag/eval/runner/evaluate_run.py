@@ -1,6 +1,7 @@
-"""One run from its beginning to its end: checked, planned, asked, kept, and told of.
+"""Carries out a run for a command: checks, plans, runs and stores it, or judges an old run again.
 
-Who asks for it hears what goes on through a :class:`Listener`: the terminal's shows it.
+The work itself is done by :class:`EvaluationRunner`. What happens is told to a :class:`Listener`,
+such as the terminal.
 """
 
 import asyncio
@@ -66,24 +67,24 @@ from graphrag.text.phrases import counted
 
 
 class Listener(Protocol):
-    """Hears what a run says, has it run, and makes what is wanted of its end."""
+    """Receives the messages of a run, executes it, and uses its result."""
 
     def note(self, text: str) -> None:
-        """Take a line beside the results."""
+        """Take a line of information."""
 
     def warn(self, text: str) -> None:
         """Take a warning."""
 
     def working(self, what: str) -> AbstractContextManager[object]:
-        """Say what goes on within the block."""
+        """Show what is being done within the block."""
         ...
 
     async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
-        """Have the runner run, watched."""
+        """Have the runner do the work, and show its progress."""
         ...
 
     def finish(self, description: RunDescription) -> bool:
-        """Take what came of the run, while its store is open; return whether nothing is wrong."""
+        """Use the run's result while its store is open; return whether nothing is wrong."""
         ...
 
 
@@ -93,7 +94,7 @@ async def check_projects(
     roots: Mapping[str, Path],
     options: RunOptions,
 ) -> None:
-    """Raise ConfigError for what settings and documents forbid, before an index is built."""
+    """Raise ConfigError for problems with settings and documents, before an index is built."""
     headers, methods = read_model_settings(roots), MethodSet(config)
     for name, header in methods.pairs(headers):
         methods.describe(name, header)
@@ -119,7 +120,10 @@ def _check_models(
     judging: Mapping[str, IndexHeader],
     options: RunOptions,
 ) -> tuple[set[str], str | None]:
-    """Return the models that are asked, and the judge among them, if one is."""
+    """Return the models that are asked, and the judge, which is one of them, or None.
+
+    Raises ConfigError if a cost limit is set and a price is unknown.
+    """
     models = {m for pair in methods.pairs(headers) for m in methods.models(*pair).values()}
     asks = not options.skip_judge and asks_judge(config, samples)
     judge = _check_judge(config, judging) if asks else None
@@ -138,10 +142,11 @@ async def prepare_run(
     unbuilt: Sequence[str] = (),
     warnings: tuple[str, ...] = (),
 ) -> RunPlan:
-    """Check and plan a run, and say what makes its figures weaker than they look.
+    """Check and plan a run, and warn of what makes its figures weaker than they look.
 
-    ``roots``: the projects of the indexes that are asked, by name. ``unbuilt``: those of which the
-    settings alone are read; ``warnings``: those of before.
+    - ``roots``: index name -> project folder, of the indexes that are asked.
+    - ``unbuilt``: names of indexes that are not built: only their settings are read.
+    - ``warnings``: earlier warnings, which are kept.
     """
     methods, keys = MethodSet(config), {sample.imdb_key for sample in samples}
     folders = {key: root for key, root in config.project_folders().items() if key in keys}
@@ -209,7 +214,7 @@ async def prepare_run(
 def prepare_judging(
     store: EvaluationStore, run_id: str, config: EvaluationConfig, options: RunOptions
 ) -> RunPlan:
-    """Check and plan a run that judges the responses of another one again."""
+    """Check and plan a run that judges the responses of another run again."""
     origin = _find_origin(store, run_id)
     samples = store.samples(origin.run_id)
     responses = store.outlines(origin.run_id)
@@ -265,7 +270,7 @@ def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -
 async def judge_again(
     config: EvaluationConfig, run_id: str, options: RunOptions, listener: Listener
 ) -> None:
-    """Judge the responses of a run again as a new run."""
+    """Judge the responses of a run again, as a new run."""
     with listener.working("Reading the run"), open_store(config.store_path) as store:
         plan = prepare_judging(store, run_id, config, options)
     for warning in plan.details.warnings:
@@ -274,7 +279,7 @@ async def judge_again(
 
 
 async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> None:
-    """Ask what is not kept yet, and hand what came of it to the listener."""
+    """Do the work of a plan that is not stored yet, and hand the result to the listener."""
     config, origin, telemetry = plan.config, plan.origin, options.telemetry
     keeps = origin is not None or config.output.save_intermediate
     with EvaluationStore(config.store_path if keeps else IN_MEMORY) as store:
@@ -299,11 +304,11 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> Non
         if telemetry is not None:
             telemetry.run_id = run.run_id
         outcome = await _ask(plan, options, session, listener)
-        if outcome.allow_usd is not None:  # by the same limit it would stop at once
+        if outcome.allow_usd is not None:  # with the same limit it would stop at once
             more = {"--max-cost": f"{outcome.allow_usd:g}"}
             run = replace(run, details=replace(run.details, command=again(instead=more)))
             store.keep_details(run.run_id, run.details)
-        samples = store.samples(run.run_id)  # as they were vetted when it began
+        samples = store.samples(run.run_id)  # as they were checked when it began
         described = RunDescription.of_stored(store, run, config, samples, outcome)
         if not outcome.was_interrupted:
             with listener.working("Reading what was searched"):
@@ -355,7 +360,7 @@ def _find_origin(store: EvaluationStore, name: str) -> Run:
 
 
 def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
-    """Return the configuration with the methods of a run, and the searches behind their names."""
+    """Return the configuration with the methods of a stored run, and its variants of searches."""
     stored: Mapping[str, Any] = origin.details.config
     methods = list(origin.setup.methods)
     searched = {
@@ -368,10 +373,10 @@ def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
 
 
 def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:
-    """Refuse a judge that is not there, and a criterion that nothing in the run will measure.
+    """Raise ConfigError for a judge that does not exist, or a criterion that nothing would measure.
 
-    Those that hold for every run by default are left alone: they say "not measured". Raises
-    ConfigError naming the criterion, and the nearest known name or what is missing.
+    Criteria that apply to every run by default are allowed: they say "not measured". The error
+    names the criterion, and the nearest known name or what is missing.
     """
     settings = config.measures
     forms = {form.name: form.measure for form in list_forms(settings.cutoffs, settings.further)}

@@ -1,4 +1,4 @@
-"""Runs an evaluation: who is asked and who judges, and what becomes of a failure."""
+"""Defines EvaluationRunner, the Python API: it searches, judges, and records every failure."""
 
 import asyncio
 import time
@@ -90,23 +90,26 @@ __all__ = [
 class EvaluationRunner:
     """Asks every question by every method and has the responses judged.
 
+    ``runner = EvaluationRunner(config=config, methods={"mine": answer})``, then ``results = await
+    runner.run_evaluation(dataset=rows)``.
+
     - ``config``: an EvaluationConfig; only with one does the runner write files. A project's own
-      configuration stands for the default settings, and its default completion model judges. From
-      any other object nothing is read.
+      configuration (GraphRagConfig) stands for the default settings, with its default completion
+      model as the judge. Any other object is not read.
     - ``judge``: any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
       settings when first needed.
-    - ``index_roots``: index key -> project folder; None: the configuration's. For a key that is not
-      among them the folder of that name in the working directory is taken, if it is a project.
+    - ``index_roots``: index key -> project folder; None: the configuration's. For an unknown key,
+      the folder of that name in the working directory is used if it is a project.
     - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``,
-      or a plain function, which gets a thread: methods of one's own, which are then named in
-      ``config.methods`` or in ``run_evaluation``; see ``graphrag.eval.runner.custom_methods``.
-    - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
-    - ``telemetry``: told of searches, judgings and their model calls, where they are made here.
+      or a plain function, which runs in a thread; see ``graphrag.eval.runner.custom_methods``. The
+      names must also stand in ``config.methods`` or be given to ``run_evaluation``.
+    - ``executor``: searches and judges; None: this process. See ``on_ray.open_executor``.
+    - ``telemetry``: records searches, judgings and their model calls, if they are made here.
 
-    Raises ConfigError if a function that the configuration names can't be imported.
     ``config.concurrency`` limits all model calls of all samples, methods and metrics together. A
     failed search or verdict is recorded with its cause and stops nothing else. Only a service that
-    refuses every request stops the run.
+    refuses every request stops the run. Raises ConfigError if a function that the configuration
+    names can't be imported.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class EvaluationRunner:
         self.config = config
         self.judge = judge
         self._settings = EvaluationConfig(output=OutputSettings(save_intermediate=False))
-        if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
+        if issubclass(type(config), EvaluationConfig):  # a mock may claim to be an instance
             self._settings = cast("EvaluationConfig", config)
         self.index_roots: Mapping[str, Path | str] = (
             self._settings.index_roots if index_roots is None else index_roots
@@ -141,10 +144,11 @@ class EvaluationRunner:
     async def evaluate_single(
         self, imdb_key: str, question: str, ground_truth: str, method: str
     ) -> QueryResult:
-        """Ask one question by one method and have the response judged; keeps nothing.
+        """Ask one question by one method and have the response judged; nothing is stored.
 
-        A failed search gives the response ``ERROR: ...`` and score 0 with the reason "Search
-        failed" in every metric; RunStoppedError if the service refuses every request.
+        ``imdb_key`` is the key of the index that is asked. A failed search gives the response
+        ``ERROR: ...`` and score 0 with the reason "Search failed" in every metric. Raises
+        RunStoppedError if the service refuses every request.
         """
         sample = Sample(id="", imdb_key=imdb_key, question=question, ground_truth=ground_truth)
         with unkept_session() as session:
@@ -163,18 +167,19 @@ class EvaluationRunner:
     ) -> list[QueryResult]:
         """Ask every question of a dataset by every method.
 
-        - ``dataset``: rows as in the dataset file.
-        - ``methods``: None: ``config.methods``.
-        - ``progress_callback``: called with (current, total, imdb_key, method) after each, and
-          counted anew after each that a further judge has graded; what it raises ends the run.
-          None: a line of progress in a notebook, nothing elsewhere.
+        - ``dataset``: rows as in the dataset file, such as ``[{"question": "...", "answer":
+          "..."}]``.
+        - ``methods``: names; None: ``config.methods``.
+        - ``progress_callback``: called with (current, total, imdb_key, method) after each unit, and
+          counted anew while further judges grade; an exception in it ends the run. None: a line of
+          progress in a notebook, nothing elsewhere.
 
-        Returns them in the order of the dataset, and of the methods within a question. Raises
-        RunStoppedError, whose ``results`` are those that are there, if the service refuses every
-        request or stays away, or ten searches of a run that is stored fail in a row.
+        Returns the QueryResults in the order of the dataset, and of the methods within a question.
+        Raises RunStoppedError, whose ``results`` are those so far, if the service refuses every
+        request or stays down, or ten searches of a stored run fail in a row.
         """
         samples = as_samples(dataset, list(self.index_roots))
-        if isinstance(methods, str):  # its letters would be asked as methods
+        if isinstance(methods, str):  # each letter would be taken for a method
             raise ConfigError(f"methods must be a list of names, such as [{methods!r}], not text.")
         chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
@@ -217,11 +222,12 @@ class EvaluationRunner:
             self._work.stop(reason)
 
     async def run(self, work: Work) -> RunOutcome:
-        """Run the units that are not in the session yet, for every command that asks.
+        """Do the units of work that are not stored yet, then further judgings, for any command.
 
-        A stored run of which nothing is left is finished then, unless its verdicts are to come.
-        Raises ConfigError if the judge can't grade one of the metrics; nothing is asked; StoreError
-        if something that was paid for can't be kept; nothing further is asked.
+        A stored run with nothing left to do is marked finished, unless its verdicts are still to
+        come. Raises ConfigError, before anything is asked, if the judge can't grade one of the
+        metrics. Raises StoreError if a result that was paid for can't be stored; nothing more is
+        asked then.
         """
         metrics, inner = self._settings.metrics, self._executor
         judges_here = inner is self or not set(metrics) <= set(DEFAULT_METRICS)
@@ -246,7 +252,7 @@ class EvaluationRunner:
         return with_judged(outcome, self._settings, work)
 
     async def _entity_types(self, name: str) -> Mapping[str, str]:
-        """Return title -> type of an index's entities; empty when there is no index any more."""
+        """Return title -> type of an index's entities; empty if the index no longer exists."""
         if name not in self._types:
             try:
                 index = await self._load_index(name)
@@ -257,7 +263,7 @@ class EvaluationRunner:
         return self._types[name]
 
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
-        """Answer a question; the only place where an index is opened."""
+        """Answer a question by a search of its index."""
         index = await self._load_index(self._settings.index_of(imdb_key, method))
         search = self._methods.search_method(method)
         if (imdb_key, method) not in self._varied:
@@ -312,7 +318,7 @@ class EvaluationRunner:
             return self._own_judge
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        """Answer one question, recording a failure with its cause.
+        """Answer one question; a failure is recorded with its cause.
 
         Raises RunStoppedError if the service would refuse every further request as well.
         """
@@ -366,12 +372,12 @@ class EvaluationRunner:
             response = replace(response, retrieved=self._read_retrieved(unit, result))
         if unit.method not in CONTROLS and not is_own and response.latency_s is not None:
             latency = response.latency_s
-        if log.replayed or log.was_held_up:  # put together from a run before, or delayed
+        if log.replayed or log.was_held_up:  # partly replayed from an earlier run, or delayed
             latency = None
         return replace(response, latency_s=latency)
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
-        """Return what a search of an index showed; None for what is not such a search."""
+        """Return what a search of an index showed to its model; None for other methods."""
         key = unit.sample.imdb_key
         if (key, unit.method) not in self._varied:
             return None
@@ -397,7 +403,7 @@ class EvaluationRunner:
 def _failure_of(error: SearchError, log: CallLog) -> Failure:
     """Return the failure of a search.
 
-    Replies among the calls of its log that were cut off may be why it could not answer.
+    Replies that were cut off may be the reason that it could not answer.
     """
     message = str(error)
     if isinstance(error.__cause__, CutOffReplyError):
@@ -410,16 +416,16 @@ def _failure_of(error: SearchError, log: CallLog) -> Failure:
 
 
 def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
-    """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
+    """Read a SearchResult, or any object with its attributes.
 
-    Figures that no search can take count as not given: the latency (seconds) is None then; but
-    those of a Usage raise an ImpossibleFigureError. Without counters the usage is marked as not
-    counted, unless calls were recorded in the log. The search abstained if it says so, or the reply
-    that it counted last is a refusal.
+    Impossible figures count as missing (latency in seconds: None), except those of a Usage, which
+    raise ImpossibleFigureError. Without counters the usage is marked as not counted, unless the log
+    recorded calls. The search abstained if it says so, or if the last reply that was counted is a
+    refusal. Raises TypeError if there is no text.
     """
     response: object = getattr(result, "response", None)
     context: object = getattr(result, "context_text", "")
-    if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
+    if not isinstance(response, str | Mapping | list):  # released searches may return the last two
         raise TypeError(f"the search answered with {type(response).__name__}, not with text")
     return StoredResponse(
         unit=unit.key,
@@ -474,7 +480,7 @@ def _as_text(context: object) -> str:
         return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in parts.items())
     if isinstance(context, Sequence):
         return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
-    return ""  # what a stand-in made up
+    return ""  # a mock's made-up attribute
 
 
 async def run_evaluation(
@@ -484,7 +490,9 @@ async def run_evaluation(
 ) -> "EvaluationResults":
     """Ask every question of a file by every method, judge the responses, and add them up.
 
-    Nothing is written. The default completion model of the indexes judges.
+    ``await run_evaluation(qa_dataset_path="qa.json", index_configs={"mine": "my_project"},
+    methods=["tog", "basic"])`` returns EvaluationResults. Nothing is written. The default
+    completion model of the indexes judges.
 
     - ``qa_dataset_path``: the dataset; paths are relative to the working directory.
     - ``index_configs``: key in the dataset -> project folder.
@@ -509,7 +517,7 @@ async def run_evaluation(
 
 
 def _watch(callback: ProgressCallback | None) -> Watch:
-    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
+    """Return the progress display of a run from Python: a line in a notebook, else nothing."""
     if callback is not None:
         return lambda tally, latest: (
             None

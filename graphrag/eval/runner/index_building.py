@@ -1,4 +1,7 @@
-"""Building the indexes that are missing, so that an interruption never leaves half of one."""
+"""Builds a missing index in a folder of its own, and moves it into place once it is complete.
+
+So an interruption never leaves half an index.
+"""
 
 import asyncio
 import hashlib
@@ -34,11 +37,11 @@ _CORPORA = (
     *(("corpora", "brown"), ("corpora", "treebank"), ("tokenizers", "punkt")),
     *(("tokenizers", "punkt_tab"), ("taggers", "averaged_perceptron_tagger_eng")),
 )
-"""What the release's extraction by patterns loads, and the folder of NLTK's data that has it."""
+"""NLTK data that the release's extraction by patterns loads: (folder, name)."""
 OnStep = Callable[[str], None]
 """Receives the name of the workflow that begins."""
 OnProgress = Callable[[int, int], None]
-"""Receives how many items of a workflow's part are done, and how many there are."""
+"""Receives the number of items done, and of all items, in a part of a workflow."""
 _OTHER_LENGTH = re.compile(r"has dimension (\d+), but index .* configured with vector_size \d+")
 
 _NO_ENTITIES = "No entities detected"
@@ -52,11 +55,11 @@ _TWO_WAYS = (
 
 @contextmanager
 def _failed_requests() -> Generator[list[str]]:
-    """Gather why requests failed: the release goes on without them, or with another error."""
+    """Collect why requests failed: the release goes on without them, or hides the cause."""
     causes: list[str] = []
 
     def keep(_: logging.LogRecord) -> bool:
-        if error := sys.exception():  # a record that held a key has lost its own
+        if error := sys.exception():  # a record that held a key has no exception of its own
             causes.append(describe_error(error))
         return False
 
@@ -70,14 +73,14 @@ def _failed_requests() -> Generator[list[str]]:
 
 
 def is_built(root: Path) -> bool:
-    """Say whether a project's output folder holds every table of an index."""
+    """Say whether a project's output folder has every table of an index."""
     config = _read(root)
     output, kind = Path(str(config.output_storage.base_dir)), config.table_provider.type
     return len(find_table_files(output, SEARCHED_TABLES, kind)) == len(SEARCHED_TABLES)
 
 
 def check_form(key: str, root: Path) -> None:
-    """Refuse to build from settings of graphrag 0.3 to 2, of which only a part is carried over."""
+    """Raise ConfigError for settings of graphrag 0.3 to 2: they are only converted in part."""
     version = older_version(root)
     if version is not None:
         raise ConfigError(
@@ -89,10 +92,10 @@ def check_form(key: str, root: Path) -> None:
 
 
 def check_language(root: Path) -> None:
-    """Refuse a project whose graph is made of noun phrases, where what finds them is not here.
+    """Raise ConfigError if a graph of noun phrases needs language data that is not installed.
 
-    The release would try to download it, and build an index without a graph. ConfigError says what
-    is missing, and how to get it.
+    The release would try to download it, and build an index without a graph. The error says what is
+    missing and how to get it.
     """
     config = _read(root)
     if NOUN_PHRASES not in (config.workflows or ()):
@@ -131,16 +134,17 @@ def _missing_corpora() -> list[str]:
 
 
 def unfinished_folder(root: Path) -> Path:
-    """Return where a project's index is while it is built: beside the output folder."""
+    """Return the folder beside the output folder in which a project's index is built."""
     output = Path(str(_read(root).output_storage.base_dir))
     return output.with_name(f"{output.name}.building")
 
 
 @contextmanager
 def held_for_building(root: Path) -> Generator[None]:
-    """Keep every other process from building a project's index, which would pay for it as well.
+    """Keep every other process from building a project's index within the block.
 
-    Raises IndexBuildError if one is at it, or the lock can't be written beside the output folder.
+    It would pay for the same index. Raises IndexBuildError if another process is building it, or if
+    the lock can't be written beside the output folder.
     """
     from filelock import FileLock, Timeout
 
@@ -157,12 +161,12 @@ def held_for_building(root: Path) -> Generator[None]:
     try:
         yield
     finally:
-        _remove(path)  # while it is held: another process could take it in between
+        _remove(path)  # before the release: another process could take it in between
         lock.release()
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what an unfinished build has made, as the process ends at once."""
+    """Remove the files of an unfinished build, just before the process ends."""
     shutil.rmtree(folder, ignore_errors=True)
     _remove(_lock_of(folder))
 
@@ -172,7 +176,7 @@ def _lock_of(folder: Path) -> Path:
 
 
 def _remove(lock: Path) -> None:
-    with suppress(OSError):  # one that is held can't be removed everywhere
+    with suppress(OSError):  # some systems can't remove a lock that is held
         lock.unlink()
 
 
@@ -191,13 +195,15 @@ async def build_index(
 ) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
-    It is built in a folder beside the output folder and moved there when it is complete; an
-    incomplete output folder is kept under another name, and what an unfinished build has made is
-    removed. Replies of models are in the project's cache, so a build that is begun again does not
-    pay for them twice. Its vectors are indexed where they are many enough. What it took is kept
-    beside its tables. ``warn`` is told of requests that failed and were passed over. Raises
-    ConfigError if the settings can't be used, and IndexBuildError, which names the workflow and the
-    cause, if one failed.
+    The index is built in a folder beside the output folder and moved there when it is complete; an
+    incomplete output folder is kept under another name. The files of an unfinished build are
+    removed, but replies of models are in the project's cache, so that the next build does not pay
+    for them again. Vectors are indexed if there are enough of them. The cost is stored beside the
+    tables.
+
+    ``warn`` is told of requests that failed and were passed over. Raises ConfigError if the
+    settings can't be used, and IndexBuildError, which names the workflow and the cause, if one
+    failed.
     """
     started = time.perf_counter()
     config = _read(root)
@@ -309,7 +315,7 @@ def _extracts_by_rules(config: ProjectConfig) -> bool:
 
 
 async def _digest_documents(config: ProjectConfig) -> str | None:
-    """Return a digest of the texts that an index is made of, whatever their order and names."""
+    """Return a digest of an index's texts that does not depend on their order and names."""
     tables = await open_tables(config, ("documents",))
     frame = tables.columns("documents", ["text"]) if tables.has("documents") else None
     if frame is None:

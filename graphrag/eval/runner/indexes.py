@@ -1,6 +1,8 @@
-"""The indexes of a run: their headers, what they are in words, and whether they are the same.
+"""Reads, describes and compares the indexes of a run.
 
-Where methods are asked on several indexes of a key, what makes these incomparable is refused.
+An index's header is its settings, models and fingerprint. Its facts are the figures that a report
+shows: models, counts of rows. Its view is its tables, as measures read them. If methods are asked
+on several indexes of a key, these must have the same documents.
 """
 
 import hashlib
@@ -41,11 +43,11 @@ async def read_headers(
     roots: Mapping[str, Path],
     searches: Mapping[str, Sequence[str]] = {},
 ) -> dict[str, IndexHeader]:
-    """Read the header of every index, and look for what searches of it need.
+    """Read the header of every index, and check that it has what its searches need.
 
-    ``searches``: name of an index -> search methods that are to be asked there. Raises ConfigError
-    if a project's settings can't be used; IndexUnavailableError if an index is missing or lacks
-    what a method needs.
+    ``searches``: index name -> search methods that will be asked there. Raises ConfigError if a
+    project's settings can't be used, and IndexUnavailableError if an index is missing or lacks what
+    a method needs.
     """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
@@ -57,7 +59,7 @@ async def read_headers(
 def read_model_settings(
     roots: Mapping[str, Path], assume_set: bool = False
 ) -> dict[str, IndexHeader]:
-    """Read only the settings of every project; ConfigError if they can't be used.
+    """Read only the settings of every project; raise ConfigError if they can't be used.
 
     ``assume_set``: see :func:`read_settings`.
     """
@@ -79,7 +81,7 @@ def _name_index_in_errors(key: str) -> Generator[None]:
 
 
 def list_form_notes(headers: Mapping[str, IndexHeader], roots: Mapping[str, Path]) -> list[str]:
-    """Say of each index whose settings or tables are of an earlier version how they are read."""
+    """Return a line about each index whose settings or tables are of an earlier version."""
     notes: list[str] = []
     for name, header in headers.items():
         if said := older_note(roots[name]):
@@ -96,9 +98,9 @@ def list_form_notes(headers: Mapping[str, IndexHeader], roots: Mapping[str, Path
 def list_lacking(
     methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return method -> what it has to do without, and why, where rows of its index lack vectors.
+    """Return method -> pairs of what it does without, and why, if rows of its index lack vectors.
 
-    Blocks while the tables are read.
+    Blocks while tables are read.
     """
     from graphrag.eval.validation.vectors import count_absent  # lancedb
 
@@ -128,9 +130,9 @@ def describe_indexes(
     headers: Mapping[str, IndexHeader],
     keys: Iterable[str],
 ) -> dict[str, dict[str, Mapping[str, object]]]:
-    """Return key -> method -> everything that changes what the method answers there.
+    """Return index key -> method -> everything that changes what the method answers there.
 
-    ``headers``: by the names of the indexes that the methods ask.
+    ``headers``: by the name of the index.
     """
 
     def describe(key: str, name: str) -> Mapping[str, object]:
@@ -142,11 +144,10 @@ def describe_indexes(
 
 
 def read_index_facts(header: IndexHeader) -> IndexFacts:
-    """Return what an index was built with, by its settings now, and how much it holds.
+    """Return what an index was built with, by its current settings, and how much it holds.
 
-    Whether its graph is of noun phrases is told by what its build left, where it left that. Counts
-    are those of tables that are parquet files; of other stores there are none. Blocks while the
-    ends of the files are read.
+    If its build recorded the workflows, these tell whether its graph is of noun phrases. Rows are
+    counted only in tables that are Parquet files. Blocks while the ends of the files are read.
     """
     from pyarrow import parquet
 
@@ -178,7 +179,7 @@ def read_index_facts(header: IndexHeader) -> IndexFacts:
 def read_index_costs(
     headers: Mapping[str, IndexHeader], facts: Mapping[str, IndexFacts]
 ) -> dict[str, IndexCost]:
-    """Return key -> what its index took to build, of those of which anything is known.
+    """Return index key -> cost of its build, if it is known.
 
     ``facts``: see :func:`read_index_facts`.
     """
@@ -191,7 +192,7 @@ def read_index_costs(
 
 
 def _digest_prompts(config: GraphRagConfig) -> str:
-    """Return a digest of the indexing prompts; a file that is not there is named by its path."""
+    """Return a digest of the indexing prompts; the path stands for a file that is missing."""
     reports = config.community_reports
     files = {
         "extract_graph": config.extract_graph.prompt,
@@ -211,10 +212,10 @@ def _digest_prompts(config: GraphRagConfig) -> str:
 async def read_searched_views(
     roots: Mapping[str, Path], setup: RunSetup
 ) -> tuple[dict[str, IndexView], dict[str, str], list[str]]:
-    """Return name -> view of the indexes that are still as a run searched them.
+    """Return the views and states of a run's indexes, and a line for each that can't be measured.
 
-    Then name -> what became of each, see :func:`find_searched`, and why others can't be measured, a
-    line each: what an index that was built again says is of no use.
+    The views are of indexes that are still as the run searched them: after a rebuild, an index
+    tells nothing about the run. For the states see :func:`find_searched`.
     """
     same, states = await find_searched(roots, setup)
     views = await read_index_views({name: IndexHeader(config) for name, config in same.items()})
@@ -231,10 +232,10 @@ _MOST_NAMED = 3
 async def check_indexes(
     config: EvaluationConfig, samples: Iterable[Sample], built: Mapping[str, IndexHeader]
 ) -> None:
-    """Refuse what makes methods on different indexes of a key incomparable; ConfigError says what.
+    """Raise ConfigError if methods on different indexes of one key can't be compared.
 
-    That is documents that differ, and evidence that is named by a text unit of one of them.
-    ``built``: by name, of the indexes that are there.
+    That is so if the documents differ, or if evidence is named by a text unit of one of the
+    indexes. ``built``: the headers of built indexes, by name.
     """
     rows = list(samples)
     for key, names in _list_rivals(config).items():
@@ -255,9 +256,9 @@ async def check_indexes(
 
 
 async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
-    """Refuse projects of one key that read different documents, before one of them is built.
+    """Raise ConfigError if projects of one key read different documents, before one is built.
 
-    Of those that are not built they are read as the release will read them.
+    The documents of a project that is not built are read as the release will read them.
     """
     for names in _list_rivals(config).values():
         projects = {name: roots[name] for name in names if name in roots}
@@ -276,7 +277,7 @@ async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> N
 def list_model_warnings(
     config: EvaluationConfig, methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
-    """Warn of methods on several indexes of a key whose answers different models write."""
+    """Return a warning if different models write the answers on different indexes of a key."""
     warnings: dict[str, None] = {}
     for key in _list_rivals(config):
         names: dict[str, list[str]] = {}
@@ -298,7 +299,7 @@ def list_model_warnings(
 
 
 def _list_rivals(config: EvaluationConfig) -> dict[str, list[str]]:
-    """Return key -> the indexes that methods ask about it, of those with more than one."""
+    """Return key -> names of the indexes asked about it, for keys with more than one index."""
     indexes = {key: list(config.projects([key])) for key in config.indexes}
     return {key: names for key, names in indexes.items() if len(names) > 1}
 
@@ -327,7 +328,7 @@ def _digest_texts(texts: Iterable[tuple[str, str]]) -> _Documents:
 
 
 def _check_same(documents: Mapping[str, _Documents]) -> None:
-    """Raise ConfigError if one of the indexes has other documents than the one before it."""
+    """Raise ConfigError if an index has other documents than the index before it."""
     for (first, ours), (second, theirs) in pairwise(documents.items()):
         only = {
             first: sorted(ours[text] for text in ours.keys() - theirs.keys()),

@@ -1,4 +1,8 @@
-"""Who judges, and what is asked of them: verdicts, rubric, quality, pairs of methods."""
+"""Chooses and checks the judge, asks it for verdicts, and plans the further judges.
+
+A verdict is a score of 0 or 1 on a metric. A further judge gives other grades: rubric, quality,
+assertions, claims, pairs of methods, or those of the user's own scorers.
+"""
 
 import asyncio
 import inspect
@@ -57,18 +61,17 @@ async def ask_verdicts(
     metrics: Sequence[str],
     settings: JudgeSettings,
 ) -> dict[str, JudgeResult]:
-    """Return metric -> verdict, the majority of as many as the settings ask for.
+    """Return metric -> verdict, the majority of as many verdicts as the settings ask for.
 
-    Of an abstention the judge is not asked what reads an answer, as faithfulness; nor, of a
-    response whose context is not known, what reads that. Raises
-    RunStoppedError if the judge's service would refuse every further request as well or is down, or
-    the allowed cost is spent.
+    Metrics that read the answer, like faithfulness, are not judged for an abstention; metrics that
+    read the context are not judged if it is unknown. Raises RunStoppedError if the judge's service
+    would refuse every further request as well or is down, or the allowed cost is spent.
     """
     unjudged = {metric: _nothing_to_judge(metric, response) for metric in metrics}
     remaining = [metric for metric in metrics if unjudged[metric] is None]
     by_claim = settings.faithfulness.by == "claim" and FAITHFULNESS in remaining
     asking = partial(_ask, judge, unit, response, remaining, by_claim)
-    if settings.repeats == 1:  # no task of its own
+    if settings.repeats == 1:  # no separate task is needed
         repeats = [await asking()]
     else:
         repeats = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
@@ -98,7 +101,7 @@ async def _ask(
         "context": response.context_text or "",
     }
     joint = [metric for metric in metrics if metric in DEFAULT_METRICS]
-    # A judge need only have evaluate_all; claim by claim it is an LLMJudge, see check_judge.
+    # A judge needs only evaluate_all; to judge by claim it must be an LLMJudge, see check_judge.
     judges_singly = all(lists_method(judge, f"judge_{metric}") for metric in joint)
     if by_claim or (set(joint) != set(DEFAULT_METRICS) and judges_singly):
         joint = []
@@ -153,19 +156,19 @@ async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]
 
 
 def lists_method(judge: object, name: str) -> bool:
-    """Return whether a judge names a method as its own; a mock answers to every name."""
+    """Say whether a judge lists a method as its own; a mock answers to every name."""
     return name in dir(judge)
 
 
 def has_method(judge: object, name: str) -> bool:
-    """Return whether a judge has a method: it lists it, or answers to it with a coroutine."""
+    """Say whether a judge lists a method, or answers to its name with a coroutine function."""
     return lists_method(judge, name) or inspect.iscoroutinefunction(getattr(judge, name, None))
 
 
 def _failed_verdict(error: Exception) -> JudgeResult:
-    """Return the verdict of a judge that raised.
+    """Return the verdict of a judge that raised an error.
 
-    Raises EvalError: one that concerns the whole run passes through.
+    An EvalError is raised again, because it concerns the whole run.
     """
     if isinstance(error, EvalError):
         raise error
@@ -179,14 +182,14 @@ def _failed_verdict(error: Exception) -> JudgeResult:
 
 
 def _get_part(scores: object, metric: str) -> object:
-    """Return a metric's verdict of MetricScores, a mapping, or an object with its attributes."""
+    """Return a metric's verdict from MetricScores, a mapping, or an object with attributes."""
     if isinstance(scores, Mapping):
         return cast("Mapping[str, object]", scores).get(metric)
     return getattr(scores, metric, None)
 
 
 def read_verdict(value: object) -> JudgeResult:
-    """Read a verdict: a JudgeResult, or what has a score of 0 or 1 and perhaps a reason.
+    """Read a verdict: a JudgeResult, or an object with a score of 0 or 1 and perhaps a reason.
 
     Anything else is unscored.
     """
@@ -212,12 +215,12 @@ def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
 
 
 def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
-    """Say whether a run asks a judge for anything."""
+    """Say whether a run asks any judge."""
     return bool(config.metrics) or asks_further(config, samples)
 
 
 def with_judged(outcome: RunOutcome, config: EvaluationConfig, work: Work) -> RunOutcome:
-    """Return an outcome with what further judges have said; its results without pairs."""
+    """Return an outcome with the further judgments; single results get all but those of pairs."""
     pairs = [pair_kind(scorer.name, a, b) for scorer, a, b in list_pairs(config)]
     claims = [CLAIMS] if config.judges_claims else []
     judgements = tuple(
@@ -241,9 +244,9 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, work: Work) -> Ru
 
 
 def further_model(judge: Judge, config: EvaluationConfig) -> JudgeModel:
-    """Return the model that all judges beyond the verdicts ask: that of the judge.
+    """Return the model that further judges ask: that of the judge.
 
-    Raises ConfigError if it has none.
+    Raises ConfigError if the judge has no model.
     """
     model = getattr(judge, "model", None) if "model" in dir(judge) else None
     if model is None:
@@ -260,9 +263,10 @@ def plan_further(
     work: Work,
     entity_types: Callable[[str], Awaitable[Mapping[str, str]]],
 ) -> list[FurtherTask]:
-    """Return what is to be judged and has not been yet; failed searches are left out.
+    """Return the further judgings that are still to be made; failed searches are left out.
 
-    Pairs are of the first trial. ``entity_types``: index key -> title -> type of its entities.
+    Pairs are judged in the first trial only. ``entity_types``: index key -> title -> type of its
+    entities.
     """
     session = work.session
     units = {
@@ -271,7 +275,7 @@ def plan_further(
         if (standing := session.standing(unit.key)) is not None and not standing.failed
     }
 
-    def read(unit: Unit) -> StoredResponse:  # not before: all of a run may not fit into memory
+    def read(unit: Unit) -> StoredResponse:  # only when needed: a whole run may not fit into memory
         response = session.response(unit.key)
         assert response is not None
         return response
@@ -290,7 +294,7 @@ def plan_further(
         )
 
     async def grade(scorer: Scorer, unit: Unit, other: Unit | None = None) -> Grading:
-        assert scorer.grade is not None  # else it comes with the verdicts
+        assert scorer.grade is not None  # without one, its grade comes with the verdicts
         second = None if other is None else describe(other)
         return await scorer.grade(model, replace(describe(unit), other=second))
 
@@ -333,9 +337,9 @@ def _check_refused(failures: Iterable[Failure | None]) -> None:
 
 
 def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
-    """Return the model that judges.
+    """Return the configuration of the model that judges.
 
-    Raises ConfigError if no such model is configured, or the indexes name different ones.
+    Raises ConfigError if no such model is configured, or if the indexes name different ones.
     """
     if not headers:
         raise ConfigError("no index can be read that names the judge's model; check indexes")
@@ -353,10 +357,7 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
 
 
 def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
-    """Refuse an embedded judge of a metric that it has no rule for.
-
-    Raises ConfigError naming the metrics.
-    """
+    """Raise ConfigError if an embedded judge has no rule for one of the metrics, which it names."""
     unknown = [metric for metric in metrics if metric not in RULES]
     if model.type == "offline" and unknown:
         raise ConfigError(
@@ -366,9 +367,9 @@ def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
 
 
 def check_judge(judge: object, config: EvaluationConfig) -> None:
-    """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
+    """Raise ConfigError if a judge can't grade a metric; any judge grades the default metrics.
 
-    Raises ConfigError naming the metric, and what is missing.
+    The error names the metric, and what the judge lacks.
     """
     further = [metric for metric in config.metrics if metric not in DEFAULT_METRICS]
     kind = type(judge).__qualname__
@@ -399,7 +400,7 @@ def _model_of(judge: object) -> ModelConfig | None:
 
 
 def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
-    """Make the judge of a configuration."""
+    """Open the judge of a configuration."""
     model = judge_model(config, headers)
     return LLMJudge(open_completion(model), config.judge.temperature, config.judge.max_retries)
 
@@ -429,9 +430,9 @@ def describe_judge(
 def list_judge_name_warnings(
     config: EvaluationConfig, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
-    """Warn of a judge whose name may be a misspelled key of ``completion_models``.
+    """Return a warning if the judge's name may be a misspelled key of ``completion_models``.
 
-    A service of one model answers by it, whatever name is asked for.
+    A service that has only one model answers with it, whatever name is asked for.
     """
     name = config.judge.model
     if name is None or "/" in name:
@@ -471,7 +472,7 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
             "add it to completion_models in settings.yaml and name its key"
             f"{nearest(name, list(models))}"
         )
-    # A type that is not written stays so: it leaves open how the service is asked.
+    # An unset type stays unset, which leaves open how the service is asked.
     kind = "offline" if is_embedded else "litellm"
     changed = is_embedded or provider != base.model_provider
     return base.model_copy(

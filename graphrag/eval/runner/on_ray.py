@@ -1,8 +1,8 @@
-"""More than one process: Ray's workers, on this machine or on others, take whole units.
+"""Distributes the units of a run to Ray workers, on this machine or on others.
 
-The process of the command keeps the queue, the store, progress and the stop. A worker opens
-indexes and models at their first use, works on several units in one event loop, and writes
-nothing. A unit whose worker dies is begun again by another one.
+The process of the command keeps the queue, the store, the progress and the stop. A worker opens
+indexes and models at their first use, works on several units in one event loop, and writes nothing.
+If a worker dies, another one begins its units again.
 """
 
 import asyncio
@@ -53,19 +53,19 @@ _TRIES = 3
 
 
 Ray: TypeAlias = Any
-"""Ray itself, or what it gives: it need not be installed, and has no types."""
+"""The module ray, or an object of it, without types: Ray need not be installed."""
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker is gone; the message is the end of a sentence."""
+    """A worker has died; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What every worker of a run needs.
+    """Everything that each worker of a run needs.
 
-    ``releases`` are the owner's, by distribution; ``own_parts`` the judges and measures of one's
-    own, by kind and ``module:object``.
+    ``releases``: library -> version in the process of the command. ``own_parts``: kind and
+    ``module:object`` of the user's own judges and measures.
     """
 
     config: EvaluationConfig
@@ -79,13 +79,14 @@ class WorkerSetup:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One worker's part of what a run may ask and spend; the parts add up to the configured.
+    """One worker's share of what a run may ask and spend; shares add up to the configured limits.
 
-    ``index``, ``n_workers``: which worker, from 0, of how many. ``concurrency``: requests in flight
-    of all workers together, >= ``n_workers``. ``patience_s``: see ``CallLimit``. ``most_usd``: what
-    this worker may spend; None: as much as it takes. ``is_successor``: whether it takes the place
-    of one that died: what that one asked within the period of a rate is not known, so that a whole
-    period is waited for.
+    - ``index``, ``n_workers``: number of the worker, from 0, and of all workers.
+    - ``concurrency``: requests in flight of all workers together, >= ``n_workers``.
+    - ``patience_s``: see ``CallLimit``.
+    - ``most_usd``: most that this worker may spend; None: no limit.
+    - ``is_successor``: whether it replaces a worker that died. What that worker asked within the
+      period of a rate is unknown, so the successor first waits for a whole period.
     """
 
     index: int
@@ -96,14 +97,14 @@ class Share:
     is_successor: bool = False
 
     def part(self, whole: int) -> float:
-        """Return the part of a whole: a whole number, a fraction where there is less than one."""
+        """Return this worker's part of a total: an integer, or a fraction if less than 1."""
         if whole < self.n_workers:
             return whole / self.n_workers
         return whole // self.n_workers + (self.index < whole % self.n_workers)
 
 
 class SharedLimit(CallLimit):
-    """The limit of one worker: its share of the places, the rates and the money."""
+    """The limit of one worker: its share of the requests in flight, the rates and the money."""
 
     def __init__(self, share: Share) -> None:
         super().__init__(
@@ -115,7 +116,7 @@ class SharedLimit(CallLimit):
         self._share = share
 
     def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
-        """Return the lane of a model, under this worker's part of its ``rate_limit:``."""
+        """Return a model's lane (its requests) under this worker's share of the ``rate_limit:``."""
         if rate is not None:
             wholes = (getattr(rate, f"{what}_per_period", None) for what in ("requests", "tokens"))
             requests, tokens = (self._share.part(whole) if whole else None for whole in wholes)
@@ -129,7 +130,7 @@ class SharedLimit(CallLimit):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a piece of work, what it cost, and the log lines that were written meanwhile."""
+    """The result of a unit of work, its cost, and the log lines written meanwhile."""
 
     result: StoredResponse | dict[str, JudgeResult] | None = None
     error: Exception | None = None
@@ -140,14 +141,14 @@ class Reply:
 
 
 class RayWorker:
-    """A worker; in a process that Ray began it is an actor."""
+    """One worker of a run; in a process that Ray started it is an actor."""
 
     async def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> str | None:
-        """Make ready, or say in one sentence why that can't be.
+        """Prepare the worker; return None, or a sentence that says why it can't work.
 
-        ``payload``: a pickled WorkerSetup. ``variables``: of the environment, keys among them: an
-        argument goes from process to process, and unlike Ray's own ``runtime_env`` it is written
-        nowhere.
+        ``payload``: a pickled WorkerSetup. ``variables``: of the environment, secrets included.
+        Unlike Ray's own ``runtime_env``, an argument is written nowhere on its way between
+        processes.
         """
         os.environ.update(variables)
         from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -179,7 +180,7 @@ class RayWorker:
         time: CallTime | None,
         tells: bool,
     ) -> bytes:
-        """Search, or have a response judged; gives a pickled Reply, with exchanges if it tells."""
+        """Search or judge a unit; return a pickled Reply, with exchanges if ``tells`` is true."""
         exchanges = Exchanges()
         log = CallLog(self._limit, bound=bound, time=time, exchanges=exchanges if tells else None)
         result, error = None, None
@@ -188,7 +189,7 @@ class RayWorker:
                 result = await self._runner.search_unit(unit, log)
             else:
                 result = await self._runner.judge_unit(unit, response, metrics, log)
-            pickle.dumps(result)  # a judge of the user's own may give what can't be sent
+            pickle.dumps(result)  # the user's own judge may return what can't be sent
         except EvalError as raised:
             error = type(raised)(redact(str(raised)))
         except Exception as raised:
@@ -198,7 +199,7 @@ class RayWorker:
 
 
 class _Lines(logging.Handler):
-    """Holds log lines until they are passed on; keys are out of them by then."""
+    """Holds log lines, with secrets removed, until they are passed on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +215,7 @@ class _Lines(logging.Handler):
 
 
 def find_problem(setup: WorkerSetup) -> str | None:
-    """Say in one sentence why this process can't work on a run; None when it can."""
+    """Return a sentence that says why this process can't work on a run; None if it can."""
     machine = platform.node() or "the worker's machine"
     for name, release in setup.releases.items():
         if version(name) != release:
@@ -240,9 +241,9 @@ class _Member:
 
 
 class Crew:
-    """Gives units to workers in place of the runner; they begin when there is something to do.
+    """Gives units to workers in place of the runner; workers start when there is work for them.
 
-    ``config``: ``workers`` of them share its concurrency. ``hire``: begins a worker and waits until
+    ``config``: its ``workers`` share its ``concurrency``. ``hire``: starts a worker and waits until
     it can work.
     """
 
@@ -311,7 +312,7 @@ class Crew:
         raise AssertionError
 
     def _choose(self, spending: Spending) -> _Member:
-        """Return the worker with the least to do; a new one before any gets two."""
+        """Return the worker with the fewest units; start a new one before any worker gets two."""
         member = min(self._members, key=lambda m: m.n_items, default=None)
         if member is None or (member.n_items and len(self._members) < self._config.workers):
             config, left = self._config, spending.left_usd
@@ -327,12 +328,12 @@ class Crew:
         return member
 
     def _replace(self, member: _Member, error: WorkerDiedError) -> None:
-        """Hire a successor of a worker that died, once for all of its units."""
+        """Start a successor of a worker that died, once for all of its units."""
         if member not in self._members:
             return
         self._members.remove(member)
         if member.worker.done() and member.worker.exception() is None:
-            member.worker.result().close()  # one that can't be reached may work on, and pay
+            member.worker.result().close()  # an unreachable worker may go on, and cost money
         share = member.share
         _log.warning("worker %d died, %s: another takes its place", share.index + 1, error)
         left = None if share.most_usd is None else share.most_usd - member.spent_usd
@@ -347,13 +348,15 @@ async def open_executor(
     methods: Mapping[str, Method] | None = None,
     address: str | None = None,
 ) -> AsyncGenerator[Crew | None]:
-    """Open the crew that a configuration asks for; None: the work is done in this process.
+    """Open the workers that a configuration asks for; None if this process is to do the work.
 
-    Hand it to ``EvaluationRunner(config, executor=...)``; its workers end with the block.
-    ``index_roots``: Index key -> project folder; None: the configuration's. ``judge``: A judge of
-    one's own, which must be picklable; None: made from the settings. ``methods``: Name -> function,
-    each importable by name from a module. ``address``: Of a Ray cluster; None: one is started on
-    this machine.
+    ``async with open_executor(config=config) as executor`` gives the ``executor`` of
+    ``EvaluationRunner(config=config, executor=executor)``; the workers end with the block.
+
+    - ``index_roots``: index key -> project folder; None: the configuration's.
+    - ``judge``: the user's own judge, which must be picklable; None: made from the settings.
+    - ``methods``: name -> function, importable by name from a module.
+    - ``address``: of a Ray cluster; None: one is started on this machine.
     """
     if config.workers == 1:
         if address is not None:
@@ -413,7 +416,7 @@ class _Actor:
         self._ray, self._actor = ray, actor
 
     async def work(self, *work: object) -> bytes:
-        """Return what came of work."""
+        """Return the pickled Reply for a unit of work."""
         reference = self._actor.work.remote(*work)
         try:
             return await reference
@@ -458,10 +461,10 @@ def _first_line(error: Exception) -> str:
 def choose_variables(
     environment: Mapping[str, str], roots: Mapping[str, Path | str]
 ) -> dict[str, str]:
-    """Return what workers on other machines need of the environment.
+    """Return the environment variables that workers on other machines need.
 
-    That is what the projects' settings name, what is a key by its name, and how the libraries
-    behave; nothing of Ray's own.
+    These are the variables that the projects' settings name, that have the name of a secret, or
+    that configure the libraries. Ray's own variables are left out.
     """
     names = set(_ALSO)
     for root in roots.values():
@@ -478,7 +481,7 @@ def choose_variables(
 
 def _import_ray() -> Ray:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Else, under `uv run`, Ray would copy the whole folder and install the project anew from there.
+    # Without this, under `uv run`, Ray would copy the whole folder and install the project from it.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -491,13 +494,13 @@ def _import_ray() -> Ray:
 
 def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     is_own = address is None and not os.environ.get("RAY_ADDRESS")
-    logging.getLogger("ray").setLevel(logging.CRITICAL)  # what it logs before it is told not to
+    logging.getLogger("ray").setLevel(logging.CRITICAL)  # silences what it logs before ray.init
     # "local", or Ray would take the cluster that `ray start` began on this machine.
     own = {"address": "local", "num_cpus": n_workers, "include_dashboard": False}
     how = own if is_own else {"address": address}
     terminates = signal.getsignal(signal.SIGTERM)
     try:
-        with warnings.catch_warnings():  # of children that use nothing of it and run Ray's programs
+        with warnings.catch_warnings():  # the children run Ray's programs and don't use lancedb
             warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
             ray.init(
                 **how, log_to_driver=False, logging_level=logging.CRITICAL, configure_logging=False
@@ -507,5 +510,5 @@ def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
         cause = redact(" ".join(str(error).split()))
         raise ConfigError(f"Ray can't be reached {where}: {cause.rstrip('.')}.") from error
     finally:
-        with contextlib.suppress(ValueError):  # Ray takes it as well where this is the main thread
+        with contextlib.suppress(ValueError):  # Ray replaces the handler if this is the main thread
             signal.signal(signal.SIGTERM, terminates)

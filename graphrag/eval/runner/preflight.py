@@ -1,4 +1,4 @@
-"""What is refused or warned of before the first call is made."""
+"""Checks a run before its first call: refuses what can't work, and warns of weak figures."""
 
 import asyncio
 import re
@@ -42,10 +42,7 @@ _FAMILIES = {
 
 
 def check_output(folder: Path, n_units: int) -> None:
-    """Refuse an output folder that can't be written or has too little space left.
-
-    Raises StoreError naming the folder.
-    """
+    """Raise StoreError if an output folder can't be written or has too little space left."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -63,10 +60,9 @@ def check_output(folder: Path, n_units: int) -> None:
 
 
 def check_prices(models: Iterable[str], instead: str = "") -> None:
-    """Refuse a cost limit when the price of a model is not known.
+    """Raise ConfigError, for a cost limit, if the price of a model is unknown.
 
-    ``instead`` is the flag that bounds the cost without a price. Raises ConfigError naming the
-    model.
+    ``instead``: the flag that bounds the cost without a price.
     """
     bound = f", and use {instead} to bound the cost" if instead else ""
     for model in models:
@@ -78,7 +74,7 @@ def check_prices(models: Iterable[str], instead: str = "") -> None:
 
 
 def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
-    """Warn of a judge that is an embedded model or related to the models it grades.
+    """Return a warning if the judge is an embedded model, or related to the models it grades.
 
     ``judge``: ``provider/model``. ``answering``: the completion models that wrote the responses.
     """
@@ -98,10 +94,10 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
 
 
 def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHeader]") -> list[str]:
-    """Warn of graphs that embedded models made, for language models to read.
+    """Return a warning if language models read graphs that embedded models made.
 
-    Who made a graph is what was counted as it was built, else what the settings say.
-    ``answering``: the completion models that write the responses, as ``provider/model``.
+    The build's record tells which model made a graph; without one, the settings do. ``answering``:
+    the completion models that write the responses, as ``provider/model``.
     """
     keys = [key for key, header in built.items() if any(map(is_offline, _graph_makers(header)))]
     if not keys or all(map(is_offline, answering)):
@@ -113,7 +109,7 @@ def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHead
 
 
 def _graph_makers(header: IndexHeader) -> list[str]:
-    """Return what extracted an index's graph, models as ``provider/model``."""
+    """Return the models that extracted an index's graph, as ``provider/model``."""
     folder, fingerprint = header.config.output_storage.base_dir, header.fingerprint
     if folder and fingerprint is not None:
         cost = read_index_cost(Path(folder), fingerprint, None)
@@ -123,7 +119,7 @@ def _graph_makers(header: IndexHeader) -> list[str]:
 
 
 def _family(model: str) -> str:
-    # Some services put the maker and a dot before the name; the dot of a version is another.
+    # Some services put the maker and a dot before the name; a version also has a dot.
     name = re.split(r"\.(?=[a-z])", model.rpartition("/")[2].casefold())[-1]
     for family, names in _FAMILIES.items():
         if any(name.startswith(prefix) for prefix in names):
@@ -132,16 +128,16 @@ def _family(model: str) -> str:
 
 
 _FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
-"""Kind of input that is read as text -> the names of its files, unless the settings say others."""
+"""Kind of input read as text -> pattern of its files, unless the settings have another."""
 
 
 async def list_input_warnings(key: str, root: Path) -> list[str]:
-    """Name the files of a project's input that its index will lack, before it is built.
+    """Return warnings about input files that an index will lack, before it is built.
 
-    The release leaves out a file that is not in the expected encoding, and makes no text unit of
-    one without text. Input that is not in files of this machine, or is not text, is not looked at.
-    Raises SettingsError if the settings can't be read; ConfigError if there is no file, or none
-    with text: the release would begin, and say less.
+    The release leaves out a file in another encoding than expected, and makes no text unit of a
+    file without text. Only text files on this machine are checked. Raises SettingsError if the
+    settings can't be read. Raises ConfigError if there is no file, or none with text, which the
+    release would say less clearly.
     """
     config = read_settings(root)
     kind, encoding = str(config.input.type), config.input.encoding or "utf-8"
@@ -151,7 +147,7 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     pattern = config.input.file_pattern or _FILES[kind]
     try:
         faults = await asyncio.to_thread(_read_input, Path(str(folder)), pattern, encoding)
-    except LookupError:  # an encoding that Python does not know: the release says so
+    except LookupError:  # Python does not know the encoding: the release says so
         return []
     if not faults:
         raise ConfigError(
@@ -179,7 +175,10 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
 
 
 def _read_input(folder: Path, pattern: str, encoding: str) -> dict[str, str | None]:
-    """Return file -> why it can't be read, "" if it is empty, else None; LookupError: encoding."""
+    """Return file -> why it can't be read, "" if it is empty, else None.
+
+    Raises LookupError if the encoding is unknown.
+    """
     faults: dict[str, str | None] = {}
     for path in sorted(folder.rglob("*")):
         if not re.search(pattern, str(path)) or not path.is_file():
@@ -204,12 +203,12 @@ _MOST = 0.5
 async def list_budget_warnings(
     methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> tuple[list[str], list[str]]:
-    """Warn where methods have room for half of an index's text or more, or for no text unit.
+    """Return warnings about methods with room for too much of an index's text, and for too little.
 
-    A text's tokens are those that the index counted in its text units, overlaps included; where it
-    did not count them nothing is said. Global and DRIFT search show reports, and are left out.
-    Returns the lines about too much room, then those about too little; a line names all indexes in
-    which the same methods have it.
+    Too much is half of the text or more; too little, less than a text unit. Tokens are those that
+    the index counted in its text units, overlaps included; without counts there are no warnings.
+    Global and DRIFT search show reports, and are left out. A line names all indexes for which it
+    holds.
     """
     roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
     cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)
@@ -249,10 +248,9 @@ async def list_budget_warnings(
 def list_judge_limit_warnings(
     config: EvaluationConfig, judge: str, methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
-    """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
+    """Return a warning if a context and a bounded answer may be longer than the judge can read.
 
-    What it reads is what litellm's map says of the model; of one that the map lacks nothing is
-    said.
+    The judge's limit comes from litellm's map; for a model that is not in it there is no warning.
     """
     limit = None if is_offline(judge) else input_limit(judge)
     metrics = [name for name in config.metrics if JUDGED_METRICS[name].reads_context]
@@ -276,7 +274,7 @@ def list_judge_limit_warnings(
 
 
 def _list_replaced(config: EvaluationConfig) -> list[str]:
-    """Name the settings of variants that 1.0.0 knew and nothing reads now."""
+    """Return lines about settings of variants that version 1.0.0 had and nothing reads now."""
     sections = {"ppr": PPRSearchConfig, "tog": ToGSearchConfig}
     return [
         f"{name}: {UnusedSetting(section='', key=key, instead=instead, has_gone=True)}"
@@ -295,12 +293,10 @@ async def list_warnings(
     built: Mapping[str, IndexHeader],
     judge: str | None,
 ) -> tuple[list[str], list[str]]:
-    """Return what makes the figures of a run weaker than they look, a line each.
+    """Return all warnings about a run's figures, and those about contexts that hold most of a text.
 
-    Then again those of contexts that hold most of a text.
-
-    ``headers`` are of all indexes that are asked, ``built`` of those that are there; ``judge`` is
-    the model that gives verdicts, if one does.
+    The second list is a part of the first. ``headers``: of all indexes that are asked; ``built``:
+    of those that are built; ``judge``: the model that gives verdicts, or None.
     """
     roots = {**config.own_projects(), **config.project_folders()}
     warnings = [f"{name}: {line}" for name in headers for line in unknown_settings(roots[name])]
@@ -363,7 +359,8 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
 class _Room(NamedTuple):
     """A method's room for text, in tokens.
 
-    ``what``: the method, and what bounds it; ``least``: of the longest text unit, or its passages.
+    ``what``: the method and its bound, in words. ``least``: tokens of the longest text unit, or of
+    its passages.
     """
 
     what: str
@@ -400,7 +397,7 @@ def _budget(name: str, methods: MethodSet, header: IndexHeader) -> int | None:
 
 
 def answer_bound(name: str, methods: MethodSet, header: IndexHeader, most: int) -> int:
-    """Return the most tokens of an answer; ``most`` is the bound of what reads no graph."""
+    """Return the most tokens of a method's answer; ``most`` applies if it reads no graph."""
     method, varied = methods.search_method(name), methods.header(name, header)
     own = own_bound(varied.model_configs(method)["completion"])
     if own is not None:
@@ -409,7 +406,7 @@ def answer_bound(name: str, methods: MethodSet, header: IndexHeader, most: int) 
 
 
 def _name_indexes(keys: Sequence[str]) -> str:
-    """Return index keys as they stand in a sentence, in which they may read like words of it."""
+    """Return index keys as part of a sentence, quoted because they may read like words of it."""
     reprs = [repr(key) for key in keys]
     return f"{'index' if len(keys) == 1 else 'indexes'} {join_names(reprs)}"
 
@@ -421,7 +418,7 @@ _FEWEST_QUOTES = 3
 _HALF = 0.5
 _SHOWN = 83
 _MOST_UNITS = 5_000
-"""The most text units that are read word by word; of more, every second, third, ..."""
+"""Most text units that are read word by word; of a larger index, every second, third, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,20 +435,20 @@ class _Quoted:
 
     @property
     def share(self) -> float | None:
-        """Of what is held; None of too few to tell."""
+        """Share of the evidence that the index holds; None if there is too little to tell."""
         return self.n_held / self.n_items if self.n_items >= _FEWEST_QUOTES else None
 
 
 async def list_data_warnings(
     samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> list[str]:
-    """Warn of evidence that the texts do not hold, and of questions about something else.
+    """Return warnings about evidence that texts lack, and about questions on other documents.
 
-    ``headers`` are those of every index that is asked. An index is opened for each look and not
-    kept, as all together may be large. Questions seem to belong elsewhere, by the first of two
-    signs that says anything: at least half of three or more quotes stand in another index's text
-    and less than half in their own; less than 35 % of three or more names (capitalized words that
-    begin no sentence) occur in the index.
+    ``headers``: of every index that is asked. An index is opened for each check and not kept,
+    because all together may be large. Questions seem to belong elsewhere if, first, at least half
+    of three or more quotes are in another index's text and less than half in their own. If quotes
+    tell nothing: if less than 35 % of three or more names (capitalized words that begin no
+    sentence) are in the index.
     """
     by_key = {key: [s for s in samples if s.imdb_key == key] for key in headers}
     quoted = {key: await _look_up(by_key[key], headers[key]) for key in headers}
@@ -481,7 +478,7 @@ async def _look_up(samples: Sequence[Sample], header: IndexHeader) -> _Quoted | 
 
 
 def _describe_lacking(evidence: Sequence[_Quoted]) -> list[str]:
-    """Return a line for quotes, and one for sources, that their own texts do not hold."""
+    """Return a line for quotes, and one for sources, that their own texts lack."""
     n_questions = sum(quoted.n_questions for quoted in evidence)
     warnings: list[str] = []
     for is_source, what, then in (
@@ -530,7 +527,7 @@ async def _check_names(key: str, samples: Sequence[Sample], header: IndexHeader)
         word
         for sample in samples
         for name in _NAME.findall(f"{sample.question} , {sample.ground_truth}")
-        if name[0].isupper()  # also of another alphabet, and none of a script without capitals
+        if name[0].isupper()  # in any alphabet with capitals
         for word in phrase_key(name).split()
     }
     if len(names) < _FEWEST_NAMES:

@@ -1,4 +1,4 @@
-"""Chooses the run to go on with: a new one, or an unfinished one of the same setup."""
+"""Chooses the run to go on with: a new one, or an unfinished one with the same setup."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,21 +24,21 @@ def choose_run(
     note: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> Run:
-    """Begin a run or take the newest one of the same setup that has something left to do.
+    """Begin a run or, to resume, take the newest one of the same setup with something left to do.
 
-    Where none has, it is the newest finished one, but of suites: of that nothing is asked, and its
-    files are written. One that is taken stays finished, any other is unfinished. ``note`` and
-    ``warn`` are told what a person is to know of the choice. Raises ResumeError if a run is to be
-    resumed and there is none, or it was set up differently; StoreError if the store that holds it
-    is damaged.
+    If none has, take the newest finished one: nothing is asked, and its files are written again. A
+    finished run of suites is never taken. A run that is taken becomes unfinished, unless it was
+    taken as finished. ``note`` and ``warn`` receive lines about the choice. Raises ResumeError if
+    there is no run to resume, or if it was set up differently. Raises StoreError if its store is
+    damaged.
     """
-    # No run of 1.x's monitor goes on: it asked a sample, against a baseline of its own.
+    # Runs of the monitor of version 1.x can't go on: they asked a sample, against a baseline.
     runs = [run for run in store.runs() if run.origin != "monitor"]
     if not options.flags:
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
             warn("an unfinished run of this configuration exists; --resume continues it")
         return store.add_run(plan.setup, plan.samples, plan.details)
-    check_pages(store.path)  # the rest of the run is built on what is there
+    check_pages(store.path)  # the rest of the run builds on what is stored
     alike = [run for run in runs if run.setup == plan.setup]
     left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
     finished: list[Run] = []
@@ -46,12 +46,13 @@ def choose_run(
         finished = [r for r in alike if r.status == "finished" and r.origin == plan.details.origin]
     if not left and not finished:
         raise ResumeError(_explain_refusal(store, runs, plan, options))
-    # One that a program of the user's own began can go on too, if there is no other.
+    # A run that the user's own program began can go on, too, if there is no other.
     same = min(left or finished, key=lambda run: run.origin != plan.details.origin)
     folders = [(run, run_folder(store.path.parent, run.run_id)) for run in finished]
-    unwritten = [run for run, path in folders if not (path / PAGE_FILE).exists()]  # it comes last
+    # The page is the last file that is written.
+    unwritten = [run for run, path in folders if not (path / PAGE_FILE).exists()]
     if unwritten and runs.index(unwritten[0]) < runs.index(same):
-        same = unwritten[0]  # as one that is unfinished was given up for it
+        same = unwritten[0]  # an unfinished run was given up for it
     is_left = same in left
     if is_left:
         in_flight = store.reopen_run(same.run_id)
@@ -68,7 +69,8 @@ def choose_run(
         newer = [r for r in runs[: runs.index(same)] if r.origin == plan.details.origin]
         if open_ := [run.run_id for run in newer if run.status == "unfinished"]:
             warn(f"run {open_[0]} is unfinished; to continue it, repeat the flags it began with")
-    if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
+    # A recovered database may have lost some.
+    if len(store.samples(same.run_id)) < len(plan.samples):
         store.keep_samples(same.run_id, plan.samples)
     store.keep_details(same.run_id, plan.details)
     status = "unfinished" if is_left else same.status
@@ -78,13 +80,13 @@ def choose_run(
 def _count_stored(
     store: EvaluationStore, run: Run, details: RunDetails, options: RunOptions
 ) -> str:
-    """Say how many responses are there, and how many of them the run begins to count with."""
+    """Return a line: how many responses are stored, and how many are judged or asked again."""
     responses = store.outlines(run.run_id)
     text = f"{len(responses)} of {details.n_units} responses are there"
     failed = {unit for unit, response in responses.items() if response.failure is not None}
     if failed and options.retry_errors:
         text += f", {len(failed)} failed and asked again"
-    if details.skip_judge or details.origin == "suite":  # which has its own scores
+    if details.skip_judge or details.origin == "suite":  # a suite has its own scores
         return text
     verdicts = store.verdicts(run.run_id)
     metrics = cast("list[str]", details.config["metrics"])
@@ -112,8 +114,8 @@ def _explain_refusal(
         digest = re.compile(rf"indexes\.{re.escape(name)}\..*\.(index|vectors)")
         lines = {key: line for key, line in lines.items() if not digest.fullmatch(key)}
         lines[f"index {name}"] = f"index {name} is another one than was searched"
-    # An added method alone gives many lines about the indexes; digests of prompts, and how words
-    # are told apart, tell the least.
+    # A new method adds many lines about indexes, so these come late; digests of prompts, and how
+    # words are split, say the least, so they come last.
     late, last_of = ("indexes.", "releases."), (".prompt", ".refusal")
     ordered = sorted(
         lines,
@@ -139,7 +141,7 @@ def _explain_refusal(
 
 
 def _list_other_indexes(before: RunSetup, now: RunSetup) -> list[str]:
-    """Return the keys whose index is not the one that was searched, such as one built again."""
+    """Return the keys whose index is not the one that was searched, such as one rebuilt."""
     return [
         key
         for key, methods in before.indexes.items()
@@ -152,7 +154,7 @@ def _list_other_indexes(before: RunSetup, now: RunSetup) -> list[str]:
 
 
 def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
-    """Say which questions of two data sets differ."""
+    """Return which questions of two datasets differ, in words."""
     old, new = ({sample.id: sample for sample in samples} for samples in (before, now))
     changed = {
         "changed": [
@@ -173,7 +175,7 @@ def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
 
 
 def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
-    """Say what makes use of a run that was set up differently."""
+    """Return a sentence on how to use a run that was set up differently."""
     old, new = last.setup.flat(), plan.setup.flat()
     judged = ("metrics.", "further.")
     earlier = [key for key in old if key.startswith(judged) and key.endswith(".version")]

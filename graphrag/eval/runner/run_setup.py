@@ -1,4 +1,4 @@
-"""Lists the searches of a run, and describes the setup that gives them meaning."""
+"""Plans the units of a run, and describes its setup: all that changes what its results mean."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
 def plan_run(
     samples: Sequence[Sample], methods: Sequence[str], descriptions: Descriptions, trials: int = 1
 ) -> list[Unit]:
-    """Return the units of a run: for each sample every method asked, in order, once a trial."""
+    """Return the units of a run: for each trial and sample, every method asked, in order."""
 
     def key(sample: Sample, method: str, trial: int) -> str:
         described = descriptions[sample.imdb_key][method]
@@ -89,7 +89,7 @@ def describe_setup(
 def describe_judging(
     origin: Run, config: EvaluationConfig, samples: Sequence[Sample], judge: Mapping[str, object]
 ) -> RunSetup:
-    """Return the setup of a run that judges the responses of another one again."""
+    """Return the setup of a run that judges the responses of another run again."""
     sections = {
         **{name: section for name, section in origin.setup.root.items() if name != "further"},
         "judge": dict(judge),
@@ -133,9 +133,9 @@ def _describe_scorer(name: str) -> dict[str, object]:
 def plan_judging(
     samples: Sequence[Sample], methods: Sequence[str], responses: Iterable[StoredResponse]
 ) -> list[Unit]:
-    """Return the units of responses that are there already, in the order of a run.
+    """Return the units of responses that exist already, in the order of a run.
 
-    Raises KeyError if a response is to a question that is not among the samples.
+    Raises KeyError if a response belongs to a question that is not among the samples.
     """
     by_id = {sample.id: (position, sample) for position, sample in enumerate(samples)}
     order = {method: position for position, method in enumerate(methods)}
@@ -153,11 +153,13 @@ def _hash(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Everything that a run needs, checked; ``setup`` as in :func:`describe_setup`.
+    """Everything that a run needs, checked.
 
-    ``headers``: by the names of the indexes that are asked; ``judging``: by key, those that name
-    the judge. ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses
-    are judged again, None where searches are made.
+    - ``setup``: see :func:`describe_setup`.
+    - ``headers``: index name -> header of each index that is asked.
+    - ``judging``: index key -> header of each index that names the judge.
+    - ``judge``: the model that judges, if one is asked.
+    - ``origin``: the run whose responses are judged again; None if searches are made.
     """
 
     setup: RunSetup
@@ -175,8 +177,7 @@ class RunPlan:
 class RunOptions:
     """How a run goes, beside its configuration.
 
-    ``resume``: whether an earlier run is continued; ``retry_errors``: and what failed in it asked
-    again.
+    ``resume``: continue an earlier run. ``retry_errors``: also ask its failures again.
     """
 
     resume: bool = False
@@ -188,6 +189,6 @@ class RunOptions:
 
     @property
     def flags(self) -> str:
-        """The flags that ask for an earlier run, as they are typed; "" without one."""
+        """The flags given to continue an earlier run, as typed; "" if none."""
         typed = {"--resume": self.resume, "--retry-errors": self.retry_errors}
         return " and ".join(flag for flag, is_typed in typed.items() if is_typed)

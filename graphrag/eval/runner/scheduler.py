@@ -1,4 +1,4 @@
-"""One run in progress: what is still to be done, what it may spend, when it stops."""
+"""Carries out the work of one run: which units are left, what they may cost, when to stop."""
 
 import asyncio
 from collections import deque
@@ -25,27 +25,27 @@ _LEAST_S = 60.0
 
 
 def search_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
-    """Return the bound of the methods' replies, and what one request of a search may take."""
+    """Return the bound of a method's replies, and the time that one request of it may take."""
     bound = OutputBound(config.max_output_tokens, f"max_output_tokens in {config_name()}")
     return bound, _call_time(config)
 
 
 def judge_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
-    """Return the bound of the judge's replies, and what one request to it may take."""
+    """Return the bound of the judge's replies, and the time that one request may take."""
     setting = f"judge.max_output_tokens in {config_name()}"
     bound = OutputBound(config.judge.max_output_tokens, setting, of_setup=False)
     return bound, _call_time(config)
 
 
 def _call_time(config: EvaluationConfig) -> CallTime:
-    """Return what one request may take: half of what a search may, and at least a minute."""
+    """Return the time of one request: half of a search's time-out, at least a minute."""
     return CallTime(max(_LEAST_S, config.timeout_s / 2), f"timeout_s in {config_name()}")
 
 
 def check_asked(log: CallLog) -> None:
-    """Stop the run where what was to be asked was not: its service is down, or money is short.
+    """Stop the run if a request was not sent because its service is down or money is short.
 
-    Raises ServiceDownStop or AllowanceStop: then nothing is recorded of the search or the judging.
+    Raises ServiceDownStop or AllowanceStop; nothing is then recorded of the search or judging.
     """
     if log.not_asked is not None:
         is_spent = isinstance(log.not_asked, AllowanceSpentError)
@@ -54,17 +54,17 @@ def check_asked(log: CallLog) -> None:
 
 
 def describe_timeout(seconds: float, log: CallLog) -> str:
-    """Say that a search gave no response within so many seconds of its own, and what was slow."""
+    """Return a sentence: no response within a search's time-out, and what was slow."""
     text = f"no response within {seconds:g} s"
     if log.own_time.waited_s >= 0.1:
         text += f", {log.own_time.waited_s:.1f} s of waiting for its turn not counted"
     calls = log.attempts
-    if not calls and log.latest:  # a method behind HTTP
+    if not calls and log.latest:  # an HTTP service
         return f"{text}; the latest request failed: {log.latest}"
     if not calls:
         return f"{text}, and no model was asked"
     slowest = max(calls, key=lambda attempt: attempt.latency_s)
-    # Calls of one search may go on at the same time: their sum says nothing.
+    # Calls of one search may overlap, so their sum says nothing.
     number = "1 call was made and"
     if len(calls) > 1:
         number = f"{len(calls)} calls were made, the slowest"
@@ -76,17 +76,17 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
 
 Job = Callable[[], Awaitable[object]]
 ProgressCallback = Callable[[int, int, str, str], None]
-"""Called with (current, total, imdb_key, method) after each unit."""
+"""Called with (current, total, imdb_key, method) after each unit; imdb_key: the index key."""
 _HOPELESS_AFTER = 10
 FINISH_S = 8.0
-"""Seconds that what is in flight has after a stop, so that a command ends within ten."""
+"""Seconds that work in flight has after a stop, so that a command ends within ten."""
 
 
 class Executor(Protocol):
-    """Answers and judges the units of a run."""
+    """Answers and judges the units of a run: this process, workers, or a wrapper of either."""
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        """Answer one question, recording a failure with its cause."""
+        """Answer one question; a failure is recorded with its cause."""
         ...
 
     async def judge_unit(
@@ -98,7 +98,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FurtherTask:
-    """One thing to judge beyond the verdicts; ``subject`` and ``kind`` as of Judgement."""
+    """One further judging, beyond the verdicts; ``subject`` and ``kind`` as in Judgement."""
 
     subject: str
     kind: str
@@ -107,13 +107,13 @@ class FurtherTask:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How far a run is.
+    """The progress of a run.
 
-    - ``done``, ``total``: units of work: a question asked by a method and judged.
+    - ``done``, ``total``: units: a question asked by a method and judged.
     - ``failed``: searches that failed.
     - ``unscored``: verdicts that the judge failed to give.
-    - ``tokens``: all that the run has taken so far, also for what failed and was asked again.
-    - ``cost_usd``: the same of US dollars; calls of unknown price are left out.
+    - ``tokens``: tokens of the run so far, also for what failed and was asked again.
+    - ``cost_usd``: US dollars so far; calls of unknown price are left out.
     """
 
     done: int
@@ -125,7 +125,7 @@ class Tally:
 
 
 Watch: TypeAlias = Callable[[Tally, Unit | None], None]
-"""Told how far a run is; the latest unit is None when what was there is counted."""
+"""Receives the progress; the latest unit is None when earlier results are counted."""
 
 
 async def run_bounded(
@@ -135,15 +135,19 @@ async def run_bounded(
     may_begin: Callable[[], bool] = lambda: True,
     finish_s: float = FINISH_S,
 ) -> None:
-    """Do jobs in their order, a few at the same time.
+    """Do jobs in order, a limited number at the same time.
 
-    ``jobs``: each makes the awaitable that is the job. ``concurrency``: jobs at once, >= 1.
-    ``stop``: when set, no job is begun any more. It is set here when a job raises, so that those in
-    flight can see it too. ``may_begin``: asked before each job; the first no is final, and what is
-    in flight is waited for. ``finish_s``: seconds that what is in flight has after a stop or an
-    error, before it is canceled. Raises the first error of a job, after what was in flight had its
-    time; later ones are dropped. A job that is worth going on without catches its errors itself.
-    However it ends, canceled from outside included, no task of it is left.
+    - ``jobs``: functions that each return the awaitable of a job.
+    - ``concurrency``: most jobs at once, >= 1.
+    - ``stop``: no job begins once it is set. An error of a job sets it, so that jobs in flight see
+      it.
+    - ``may_begin``: asked before each job; after the first no, only jobs in flight are waited for.
+    - ``finish_s``: seconds that jobs in flight have after a stop or an error, before they are
+      canceled.
+
+    Raises the first error of a job, after jobs in flight had their time; later errors are dropped.
+    A job whose error should not stop the others must catch it. No task is left behind, even if
+    canceled.
     """
     waiting, errors = deque(jobs), list[BaseException]()
     stop_event = stop or asyncio.Event()
@@ -164,12 +168,12 @@ async def run_bounded(
     try:
         for _ in range(min(concurrency, len(waiting))):
             tasks.append(asyncio.create_task(work()))
-            await asyncio.sleep(0)  # the first request of each is sent before the next begins
+            await asyncio.sleep(0)  # each sends its first request before the next begins
         ended = asyncio.gather(*tasks[1:])
         await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             await asyncio.wait({ended}, timeout=finish_s)
-        first = errors[:1]  # what the canceling below makes is no error
+        first = errors[:1]  # errors from the cancellation below don't count
     finally:
         for task in tasks:
             task.cancel()
@@ -180,15 +184,16 @@ async def run_bounded(
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run gave: results in the order of its units, and why it stopped before the end.
+    """The results of a run, in the order of its units, and why it stopped early.
 
-    ``stopped`` is None when every unit is done; ``was_interrupted``: it was Ctrl-C or SIGTERM that
-    stopped the run. ``refused`` says that it was the service that
-    stopped the run, as it would refuse every further request. ``judged`` holds what further
-    judges said, with the unit that each of them is about. ``allow_usd`` is given when the
-    allowed cost stopped the run: a limit that lets it go on. Results are without what searches
-    showed to their models: ``read_whole`` gives them with it, and ``read_calls`` their calls, as
-    long as the store is open.
+    - ``stopped``: why it stopped; None if every unit is done.
+    - ``was_interrupted``: whether Ctrl-C or SIGTERM stopped it.
+    - ``refused``: whether the service stopped it because it would refuse every further request.
+    - ``judged``: further judgments, each with its unit.
+    - ``allow_usd``: if the allowed cost stopped it, a limit that lets it go on.
+
+    Results lack what searches showed to their models: ``read_whole`` adds it, and ``read_calls``
+    returns their calls, as long as the store is open.
     """
 
     results: list[QueryResult]
@@ -208,12 +213,12 @@ class RunOutcome:
 
 
 class Work:
-    """What a run asks and where it is kept; done ``concurrency`` units at once, under one limit.
+    """The work of a run and where it is stored; ``concurrency`` units at once, under one limit.
 
-    - ``session``: knows what is already there.
-    - ``skip_judge``: whether responses are collected without verdicts.
-    - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
-    - ``watch``: told how far it is.
+    - ``session``: knows what is already stored.
+    - ``skip_judge``: whether to collect responses without verdicts.
+    - ``max_cost_usd``: no call is sent if this may not be enough for it; see ``Spending``.
+    - ``watch``: receives the progress.
     """
 
     def __init__(
@@ -242,7 +247,7 @@ class Work:
         return Tally(done=done, total=total, tokens=tokens, cost_usd=usd)
 
     def missing_metrics(self, unit: Unit) -> list[str]:
-        """Return what a response is still to be judged on."""
+        """Return the metrics that a response is still to be judged on."""
         standing = self.session.standing(unit.key)
         judged_metrics = () if standing is None else standing.metrics
         metrics = judgeable(unit.sample, self._config.metrics, self._config.judges_claims)
@@ -256,7 +261,7 @@ class Work:
         return not self.missing_metrics(unit)
 
     def read_outcome(self) -> RunOutcome:
-        """Return what is done so far, as of a run that nothing stopped."""
+        """Return the outcome so far, as if nothing had stopped the run."""
         store, run_id = self.session.store, self.session.run_id
         responses = store.outlines(run_id, with_texts=True)
         verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
@@ -274,7 +279,7 @@ class Work:
         )
 
     def _read_whole(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
-        """Yield results with what they were shown and retrieved, a few of them at a time."""
+        """Yield results with their contexts and what they retrieved, a few at a time."""
         outlines, copies = tee(results)
         contexts = self.session.read_again(self._keys_of(copies))
         for outline, (text, retrieved) in zip(outlines, contexts, strict=True):
@@ -290,11 +295,10 @@ class Work:
         self._stopped.set()
 
     async def run(self, executor: Executor, after_others: bool = False) -> RunOutcome:
-        """Work until nothing is left or the stop is asked for, then finish what is in flight.
+        """Work until nothing is left or a stop is requested, then finish what is in flight.
 
-        ``after_others`` says that other processes search and judge, each under its part of the
-        limits: what this one asks itself comes after them. Raises StoreError if a result can't be
-        kept.
+        ``after_others``: whether other processes share the limits; this one's own requests then
+        come after theirs. Raises StoreError if a result can't be stored.
         """
         n, patience_s = self._config.concurrency, self._config.patience_s
         self._limit = CallLimit(n, patience_s, after_others=after_others, spending=self._spending)
@@ -309,7 +313,7 @@ class Work:
         return self._explain_stop(outcome, len(self.units) - len(outcome.results))
 
     async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
-        """Have done units judged further, keeping each judgment as it arrives; as :meth:`run`."""
+        """Make further judgings of done units, and store each as it arrives; see :meth:`run`."""
         n_done, units = 0, {unit.key: unit for unit in self.units}
 
         async def run_task(task: FurtherTask) -> None:
@@ -327,7 +331,7 @@ class Work:
         return self._explain_stop(outcome, len(tasks) - n_done)
 
     def _explain_stop(self, outcome: RunOutcome, n_left: int) -> RunOutcome:
-        """Say of an outcome why it stopped, if anything is left."""
+        """Return an outcome that says why the run stopped, if anything is left."""
         if not n_left:
             return replace(outcome, refused=self._was_refused)
         reason, allow_usd, spending = self._stop and str(self._stop), None, self._spending
@@ -352,7 +356,7 @@ class Work:
             await run_bounded(jobs, self._config.concurrency, self._stopped, self._may_begin)
 
     def _may_begin(self) -> bool:
-        """Whether more work may begin: nobody asked to stop, and there is money left."""
+        """Say whether more work may begin: no stop was requested, and there is money left."""
         left = self._spending.left_usd
         if left is not None and left < 0 and self._not_afforded is None:
             self._not_afforded = ""
@@ -360,9 +364,9 @@ class Work:
 
     @contextmanager
     def _stop_on_error(self) -> Generator[None]:
-        """Begin nothing more after an error of the block that stops the run.
+        """Begin no new work after an error in the block that stops the run.
 
-        What is in flight has its time then; what is paid for is waited for.
+        Work in flight has its time then; calls that are paid for are waited for.
         """
         try:
             yield
@@ -389,13 +393,13 @@ class Work:
         scope = CallScope.of_search(unit.key)
         with self._open_log(scope, *search_limits(self._config)) as log:
             response = await executor.search_unit(unit, log)
-        if not log.attempts:  # a method of the user's own that counts by itself
+        if not log.attempts:  # the user's own method, which counts by itself
             self._spending.spent_usd += response.usage.spent_usd
             self._spending.spent_tokens += response.usage.tokens
         self.session.keep_response(response, log.counted)
         self._note_refusals(unit.method, log, response.failure is None)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
-        # A run that is kept nowhere can't go on later.
+        # A run that is not stored can't go on later.
         is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self.session.store.is_kept
         if response.failure is not None and is_hopeless:
             why = f"the last {self._failed_in_a_row} searches all failed, the latest because: "
@@ -403,11 +407,12 @@ class Work:
         return response
 
     def _note_refusals(self, who: str, log: CallLog, succeeded: bool) -> None:
-        """Count the refusals of one asker in a row.
+        """Count the refusals in a row of one asker (a method or a judge).
 
         Raises RunStoppedError at the tenth of one kind: every further request would be refused.
         """
-        if succeeded or not self.session.store.is_kept:  # what is kept nowhere can't go on later
+        # A run that is not stored can't go on later, so it is not stopped.
+        if succeeded or not self.session.store.is_kept:
             self._refusals.pop(who, None)
             return
         for refusal in (failure.refusal for failure in log.failures if failure.refusal):
@@ -422,7 +427,7 @@ class Work:
 
     @contextmanager
     def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
-        """Give the log of what is asked; what it cost is kept also when it is cut off."""
+        """Open the log of a piece of work; the cost of calls is stored even if it is cut off."""
         session = self.session
         log = CallLog(limit=self._limit, journal=session.journal(scope), bound=bound, time=time)
         log.exchanges = session.exchanges(scope)

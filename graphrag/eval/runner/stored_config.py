@@ -1,4 +1,4 @@
-"""The configuration of a stored run, and the indexes that are still as it searched them."""
+"""Reads the configuration of a stored run, and finds indexes that are still as it searched them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from graphrag.query.index.tables import check_tables, fingerprint_tables, open_t
 
 
 def read_stored_config(run: Run, root: Path | None) -> EvaluationConfig:
-    """Return the configuration that a run was made with, or went on with.
+    """Return the configuration that a run was made with, or continued with.
 
-    ``root`` is the folder that the indexes are relative to; None: where it was when the run was
-    made. Raises ConfigError if it can't be read.
+    ``root``: the folder that the indexes are relative to; None: the folder at the time of the run.
+    Raises ConfigError if the configuration can't be read.
     """
     details = run.details
     kept, _ = take_out_gone(details.config)
@@ -31,12 +31,12 @@ def read_stored_config(run: Run, root: Path | None) -> EvaluationConfig:
 
 
 def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
-    """Leave out of a run's settings what is not there: judges and measures, odd pairs.
+    """Return a run's settings without judges and measures that no longer exist.
 
-    1.0.0 judged runs again with pairs in their settings that are not of their methods.
+    Pairs of methods that the run does not have are dropped, too: version 1.0.0 stored such pairs.
     """
     measures = cast("Mapping[str, list[str]]", config["measures"])
-    # Before 1.0.0 there were none.
+    # Versions before 1.0.0 had no further measures.
     further = [m for m in measures.get("further", ()) if find_part("measures", m) is not None]
     metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
     judge = cast("Mapping[str, object]", config["judge"])
@@ -44,7 +44,7 @@ def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
         methods = {*cast("list[str]", config["methods"])}
         kept = [pair for pair in cast("list[list[str]]", pairs) if methods.issuperset(pair)]
         judge = {**judge, "pairwise": kept}
-    # Before 1.0.0 there were none.
+    # Versions before 1.0.0 had no graded judges.
     graded = [name for name in cast("list[str]", judge.get("graded", ())) if is_graded(name)]
     thresholds = cast("Mapping[str, float]", config.get("thresholds", {}))
     return {
@@ -59,10 +59,10 @@ def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
 async def find_searched(
     roots: Mapping[str, Path], setup: RunSetup
 ) -> tuple[dict[str, ProjectConfig], dict[str, str]]:
-    """Return name -> settings of the indexes that are still as a run searched them.
+    """Return name -> settings of the indexes that are still as a run searched them, and all states.
 
-    Then name -> the fingerprint of each of these, or why another can't be measured. ``roots`` are
-    the project folders as configured now, ``setup`` is the run's.
+    The states map each index that the run searched to its fingerprint, or to why it can't be
+    measured. ``roots``: project folders as configured now. ``setup``: the run's.
     """
     same: dict[str, ProjectConfig] = {}
     states: dict[str, str] = {}

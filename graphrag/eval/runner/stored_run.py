@@ -1,4 +1,4 @@
-"""Reads a stored run as what reports are made of."""
+"""Describes a run, read from the store or just ended, for reports: results, cost and indexes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,13 +27,14 @@ from graphrag.text.cli_hints import config_name
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """What a run came to, and what its files and its end say about it.
+    """Everything that reports and the end of a run say about it.
 
-    ``views`` are of the indexes, for the measures that need no model; ``states``: whether each is
-    as it was searched, see :func:`find_searched`. ``recorded_at`` says when the latest result was
-    kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
-    were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
-    result yet, and goes on; ``unread`` says what can't be read any more, a line each.
+    - ``recorded_at``: when the latest result was stored (ISO 8601); None: now.
+    - ``forgotten``: usage of failed searches that were asked again, and of calls that belong to
+      nothing stored. ``unfinished``: usage of work without a result yet.
+    - ``views``: the indexes, for the measures that need no model. ``states``: whether each is still
+      as it was searched, see :func:`find_searched`.
+    - ``unread``: a line for each thing that can no longer be read.
     """
 
     run: Run
@@ -57,11 +58,12 @@ class RunDescription:
         samples: Sequence[Sample],
         outcome: RunOutcome,
     ) -> "RunDescription":
-        """Return that of a run in a store, which came to this by now."""
+        """Return the description of a run in a store, with its outcome so far."""
         from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
 
         counted = {(judgement.kind, judgement.subject) for _, judgement in outcome.judged}
-        every = store.judgements(run.run_id)  # some, as of another release, count for nothing now
+        # Some, such as those of another release, no longer count.
+        every = store.judgements(run.run_id)
         left = [each.usage for each in every if (each.kind, each.subject) not in counted]
         return cls(
             run,
@@ -75,7 +77,7 @@ class RunDescription:
         )
 
     async def with_views(self) -> "RunDescription":
-        """Return it with the indexes that are as they were searched, and a line for any other."""
+        """Return the description with the views of unchanged indexes, and a line for the others."""
         roots = self.config.projects()
         views, states, unread = await read_searched_views(roots, self.run.setup)
         unread += _list_unknown(self.run)
@@ -83,7 +85,7 @@ class RunDescription:
 
 
 def _list_unknown(run: Run) -> list[str]:
-    """Say which judges and measures of one's own a run has figures of that can't be shown."""
+    """Return a line for each of the user's own judges and measures that is no longer known."""
     sections = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", run.setup.root)
     described = {**sections.get("metrics", {}), **sections.get("further", {})}
     places = {
@@ -102,11 +104,11 @@ def _list_unknown(run: Run) -> list[str]:
 
 
 def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescription:
-    """Read the results of a run that is not of suites, in outline; nothing is asked.
+    """Read the results of a stored run, without their contexts; nothing is asked.
 
-    ``root`` is the folder that the indexes are relative to; None: where it was when the run was
-    made. Raises ConfigError if the settings of the run can't be read; StoreError if the store is
-    damaged.
+    The run must not be one of suites. ``root``: the folder that the indexes are relative to; None:
+    the folder at the time of the run. Raises ConfigError if the run's settings can't be read, and
+    StoreError if the store is damaged.
     """
     details, samples = run.details, store.samples(run.run_id)
     config = read_stored_config(run, root)

@@ -1,7 +1,7 @@
-"""What a run asks, as spans and events of OpenTelemetry, sent to a collector over OTLP.
+"""Sends the searches, judgings and model calls of a run to an OpenTelemetry collector over OTLP.
 
-The names are those of the GenAI conventions (open-telemetry/semantic-conventions-genai, 0.1.0);
-what these have no name for begins with ``gtog.``. Only ``--otel`` loads this module.
+Names follow the GenAI conventions (open-telemetry/semantic-conventions-genai, 0.1.0); names that
+they lack begin with ``gtog.``. Only ``--otel`` loads this module.
 """
 
 import json
@@ -50,7 +50,7 @@ _PROVIDERS = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""What litellm calls a provider -> what the conventions call it, where they differ."""
+"""litellm's name of a provider -> the name in the conventions, if it differs."""
 Values = Mapping[str, str | int | float | Sequence[str] | None]
 
 
@@ -73,7 +73,7 @@ class _EventExporter(OTLPLogExporter):
 
 
 class _Troubles(logging.Handler):
-    """Keeps what the exporters log off the terminal, and notes that there is trouble."""
+    """Keeps the exporters' log lines off the terminal, and notes that there is trouble."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -87,11 +87,11 @@ class _Troubles(logging.Handler):
 
 
 class Telemetry:
-    """Sends a span a search, judging and model call of a run, and an event a verdict.
+    """Sends a span for each search, judging and model call, and an event for each verdict.
 
-    Where to, and how, the ``OTEL_`` variables say. Prompts, answers and the judge's reasons are
-    sent only where OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them, keys never.
-    ``run_id`` stands on every span. Raises ConfigError if the variables can't be used.
+    The ``OTEL_`` variables say where to, and how. Prompts, answers and the judge's reasons are sent
+    only if OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them; keys are never sent.
+    ``run_id`` is on every span. Raises ConfigError if the variables can't be used.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Telemetry:
         self._tracer = self._tracers.get_tracer(_NAME)
         self._logger = self._loggers.get_logger(_NAME)
         if os.environ.get("OTEL_LOGS_EXPORTER", "").strip().lower() == "none":
-            self._logger = NoOpLogger(_NAME)  # MLflow's server takes spans alone
+            self._logger = NoOpLogger(_NAME)  # MLflow's server takes only spans
         content = os.environ.get(_ASKS_CONTENT, "").strip().lower()
         self._content_on_spans = content in _ON_SPANS
         self._content_on_events = content in _ON_EVENTS
@@ -129,18 +129,18 @@ class Telemetry:
         self._n_spans = self._n_events = 0
 
     def around(self, executor: Executor) -> Executor:
-        """Return one whose searches and judgings are sent as spans, the calls of each below."""
+        """Return an executor that sends its searches and judgings as spans, their calls below."""
         self._executor = executor
         return self
 
     def around_further(self, tasks: Sequence[FurtherTask]) -> list[FurtherTask]:
-        """Return judgings beyond the verdicts that are sent as spans."""
+        """Return further judgings that are sent as spans."""
         return [replace(task, judge=partial(self._judge_further, task)) for task in tasks]
 
     def close(self) -> str | None:
-        """Send what is left, within five seconds; say in a sentence what was not delivered.
+        """Send what is left, within five seconds; return a sentence if not all was delivered.
 
-        A collector that does not take what it is sent is not waited for.
+        A collector that does not respond is not waited for.
         """
         self._troubles.ended.clear()
         threading.Thread(target=self._shut_down, daemon=True).start()
@@ -164,7 +164,7 @@ class Telemetry:
         self._troubles.ended.set()
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        """Have a question answered."""
+        """Have a question answered, and send a span."""
         assert self._executor is not None
         with self._open_span(unit.method, None, unit, log) as span:
             self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
@@ -184,7 +184,7 @@ class Telemetry:
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
-        """Have a response judged on some metrics."""
+        """Have a response judged on some metrics, and send a span and the verdicts."""
         assert self._executor is not None
         search = self._searches.get(unit.key)
         with self._open_span("judge", search, unit, log) as span:
@@ -264,7 +264,7 @@ class Telemetry:
         span.end(ended_ns)
 
     def _content(self, messages: Sequence[Message | str], reply: object) -> dict[str, str]:
-        """Return what was said, as the conventions write it down, where it is asked for."""
+        """Return messages and reply in the form of the conventions, if content is asked for."""
         if not self._content_on_spans:
             return {}
         inputs = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
@@ -294,7 +294,7 @@ class Telemetry:
 
 
 def _clean(values: Values) -> dict[str, str | int | float | Sequence[str]]:
-    """Return the values that are known, without a key in any of them."""
+    """Return the known values, with secrets removed."""
     present = {name: value for name, value in values.items() if value is not None}
     return {n: redact(value) if isinstance(value, str) else value for n, value in present.items()}
 

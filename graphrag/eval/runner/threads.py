@@ -1,4 +1,4 @@
-"""Calls plain functions in threads that nothing waits for."""
+"""Calls plain functions in threads that neither a time-out nor the end of the process waits for."""
 
 import asyncio
 import contextlib
@@ -19,12 +19,12 @@ async def ask_in_thread(work: Callable[[], T]) -> T:
         try:
             result = context.run(work)
         except BaseException as error:
-            # A future takes no StopIteration.
+            # A future can't hold StopIteration.
             passes = isinstance(error, (Exception, SystemExit)) and type(error) is not StopIteration
             with contextlib.suppress(InvalidStateError):
                 outcome.set_exception(error if passes else RuntimeError(repr(error)))
         else:
-            with contextlib.suppress(InvalidStateError):  # nobody waits for it any more
+            with contextlib.suppress(InvalidStateError):  # nobody is waiting any more
                 outcome.set_result(result)
 
     threading.Thread(target=run, name="method", daemon=True).start()

@@ -1,4 +1,4 @@
-"""What an evaluation passes on: answers, verdicts, and the metrics that they are judged on."""
+"""The data that an evaluation passes on: answers, verdicts, metrics, and code of the user's own."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A digest of the code that figures are computed by, so that kept ones are known to be of it."""
+"""Computes a digest of the code that figures depend on, so that outdated figures are noticed."""
 
 import hashlib
 import platform
@@ -14,9 +14,9 @@ _KINDS = {".py", ".css", ".j2", ".js"}
 
 @cache
 def digest_code() -> str:
-    """Return a digest of what figures and pages are made by: the content of files, and releases.
+    """Return a digest of the files and library releases that figures and pages depend on.
 
-    By content and not by version alone: code that is worked on keeps its version.
+    The content of the files counts, because code under development keeps its version.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name in (platform.python_version(), *map(_release, _LIBRARIES)):

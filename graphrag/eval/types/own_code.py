@@ -1,7 +1,7 @@
-"""Code of one's own, named as ``module:object``: methods, metrics and other judges, measures.
+"""Loads code of the user's own, named ``module:object``: methods, metrics, judges and measures.
 
-What was loaded by a configuration is known by its name from then on. Kept runs of earlier versions
-name what an installed package declared as an entry point; that is loaded to read them.
+Loaded code is known by its own name from then on. Stored runs of earlier versions name entry points
+that an installed package declares; these are loaded to read such runs.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _SIGNS: Mapping[Kind, tuple[str, ...]] = {
     "metrics": ("grade", "instructions"),
     "measures": ("compute",),
 }
-"""What an object has one of if it is of a kind."""
+"""Kind -> attributes; an object of the kind has at least one of them."""
 _NOUNS: Mapping[Kind, str] = {
     "methods": "function",
     "metrics": "judge (a Scorer, such as graded makes, or a JudgedMetric)",
@@ -38,10 +38,10 @@ _NOUNS: Mapping[Kind, str] = {
 
 @contextmanager
 def contained(what: str) -> Generator[None]:
-    """Raise RuntimeError for what would end the process: sys.exit, or what is no Exception.
+    """Raise RuntimeError for errors in the block that would end the process, such as sys.exit.
 
-    ``what`` names the code of others that runs inside. Ctrl-C stays what it is, and so does the end
-    of a task, unless that code brought it about.
+    ``what`` names the user's code in the block. Ctrl-C passes through, and so does the cancellation
+    of the task, unless the code itself caused it.
     """
     try:
         yield
@@ -59,9 +59,10 @@ def contained(what: str) -> Generator[None]:
 
 
 def import_object(kind: Kind, spec: str, root: Path | None) -> object:
-    """Import ``module:object``; the module may lie in ``root``, if there is one.
+    """Import ``module:object``; the module may be in the folder ``root``, if given.
 
-    Raises ConfigError if it can't be imported, or is not of the kind: it lists what there is.
+    Raises ConfigError, which lists what the module has, if the object can't be imported or is not
+    of the kind.
     """
     module_name, _, name = spec.partition(":")
     if not module_name or not name:
@@ -73,7 +74,7 @@ def import_object(kind: Kind, spec: str, root: Path | None) -> object:
         module = import_module(module_name)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, a panic of Rust's
+    except BaseException as error:  # also SystemExit, or a panic in Rust code
         why = f"{type(error).__name__}: {error}".rstrip(": ")
         raise ConfigError(f"{spec}: {module_name} can't be imported ({why}).") from error
     try:
@@ -93,7 +94,7 @@ def _is_of(kind: Kind, part: object) -> bool:
 
 
 def _list(kind: Kind, module: ModuleType) -> str:
-    """Say which objects of a module are of a kind; of functions only those written there."""
+    """Say which objects of a module are of a kind; only functions defined in it count."""
     names = [
         name
         for name, part in vars(module).items()
@@ -106,20 +107,20 @@ def _list(kind: Kind, module: ModuleType) -> str:
 
 
 def hash_source(part: object) -> str | None:
-    """Return the hash of the source of an object's module; None where there is none."""
+    """Return the hash of the source of an object's module; None if there is no source."""
     try:
         source = inspect.getsource(inspect.getmodule(part) or cast("type", part))
-    except (OSError, TypeError):  # written at a prompt
+    except (OSError, TypeError):  # it was written at a prompt
         return None
     return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnPart:
-    """A judge or measure of one's own.
+    """A judge or measure of the user's own.
 
-    ``spec`` is how it is named: ``module:object``. ``is_declared``: it was loaded for what a
-    package declares as an entry point.
+    ``spec``: its place, as ``module:object``. ``is_declared``: whether it was loaded from an entry
+    point that a package declares.
     """
 
     kind: Kind
@@ -133,19 +134,19 @@ class OwnPart:
         return self.part.name
 
     def of_type(self, part_type: type[T]) -> T:
-        """Return the part; ConfigError if it is of another type."""
+        """Return the part; raise ConfigError if it is of another type."""
         if not isinstance(self.part, part_type):
             raise self.refuse(f"it is no {part_type.__name__}")
         return self.part
 
     def describe(self) -> dict[str, object]:
-        """Return what changes what it gives, as far as it can be told from outside."""
+        """Return what identifies the part's code, as far as it can be told from outside."""
         module = sys.modules.get(self.spec.partition(":")[0])
         return {"object": self.spec, "source": None if module is None else hash_source(module)}
 
     @contextmanager
     def guarded(self) -> Generator[None]:
-        """Raise ConfigError, which names the part, for whatever it raises."""
+        """Raise ConfigError, which names the part, for any error in the block."""
         try:
             with contained("it"):
                 yield
@@ -157,7 +158,7 @@ class OwnPart:
             raise self.refuse(describe_error(error)) from error
 
     def refuse(self, why: str) -> ConfigError:
-        """Return the error of a part that can't be used."""
+        """Return the error that says why the part can't be used."""
         what = " ".join(why.split()).rstrip(".")
         return ConfigError(f"{self.spec} can't be used: {what}. Mend it, or leave it out.")
 
@@ -172,9 +173,9 @@ def load_part(
     built_in: Container[str] = (),
     is_declared: bool = False,
 ) -> OwnPart:
-    """Import a judge or measure, which is known by its name from then on.
+    """Import a judge or measure, which is known by its own name from then on.
 
-    Raises ConfigError as :func:`import_object`, or if it has no name, or that of what is built in.
+    Raises ConfigError like :func:`import_object`, and if the part has no name or a built-in name.
     """
     own = OwnPart(
         kind=kind, spec=spec, part=import_object(kind, spec, root), is_declared=is_declared
@@ -194,10 +195,10 @@ def load_part(
 def load_parts(
     kind: Kind, names: Iterable[object], root: Path, built_in: Container[str] = ()
 ) -> list[object]:
-    """Return names in which each ``module:object`` is replaced by the name of what it loads.
+    """Replace each ``module:object`` among names by the name of the part that it loads.
 
-    Raises ConfigError as :func:`load_part` and :func:`is_declared`, and for two objects of one
-    name.
+    Raises ConfigError like :func:`load_part` and :func:`is_declared`, and if two objects have the
+    same name.
     """
     found: list[object] = []
     specs: dict[object, str] = {}
@@ -216,13 +217,13 @@ def load_parts(
 
 
 def list_specs(names: Container[str]) -> list[tuple[Kind, str]]:
-    """Return what was loaded of these names, for another process to load it as well."""
+    """Return kind and ``module:object`` of loaded parts by name, for another process to load."""
     return [(own.kind, own.spec) for own in _known.values() if own.name in names]
 
 
 @cache
 def list_declared(kind: Kind) -> dict[str, tuple[str, str]]:
-    """Return what installed packages declare as entry points: name -> "module:object", package."""
+    """Return name -> ("module:object", package) of the entry points of installed packages."""
     found: dict[str, tuple[str, str]] = {}
     for entry in entry_points(group=f"gtog.{kind}"):
         package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "no package"
@@ -235,7 +236,7 @@ _takes_declared: ContextVar[bool] = ContextVar("takes_declared", default=False)
 
 @contextmanager
 def declared_taken() -> Generator[None]:
-    """Take what packages declare as entry points: kept runs are read, and nothing is asked."""
+    """Accept names of entry points within the block, to read stored runs of earlier versions."""
     token = _takes_declared.set(True)
     try:
         yield
@@ -244,9 +245,9 @@ def declared_taken() -> Generator[None]:
 
 
 def is_declared(kind: Kind, name: str) -> bool:
-    """Say whether an installed package declares this name as an entry point.
+    """Say whether an installed package declares a name as an entry point.
 
-    Raises ConfigError, with what to write, unless such names are taken.
+    Raises ConfigError, with the line to write instead, outside of :func:`declared_taken`.
     """
     if name not in list_declared(kind):
         return False
@@ -260,7 +261,7 @@ def is_declared(kind: Kind, name: str) -> bool:
 
 
 def find_part(kind: Kind, name: object) -> OwnPart | None:
-    """Return what has this name; None if nothing of this name was loaded or can be."""
+    """Return the part with a name; None if none was loaded or can be loaded from an entry point."""
     if not isinstance(name, str):
         return None
     if (kind, name) not in _known and name in list_declared(kind):
@@ -270,10 +271,10 @@ def find_part(kind: Kind, name: object) -> OwnPart | None:
 
 
 class Registry(dict[str, T]):
-    """Name -> part: the built-in ones, and those of one's own that are asked for.
+    """Name -> part: the built-in parts, and the user's own once they are asked for.
 
-    ``guard``: gives a part of one's own in a form in which what it raises names it.
-    KeyError for a name that is not known, ConfigError for a part that can't be used.
+    ``guard``: wraps a part of the user's own, so that its errors name it. Raises KeyError for an
+    unknown name, ConfigError for a part that can't be used.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The answer of one method to one question: what was retrieved, what it cost, how it is judged."""
+"""Holds the answer of one method to one question: what it retrieved, cost, and was judged."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from graphrag.text.search_trace import Step
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How a search of the graph went from text to text, call by call.
+    """The way of a graph search from text to text, call by call.
 
-    Without ``steps`` where version 1.0.0 kept the response: its walks scored edges.
+    ``steps`` is empty for a response that version 1.0.0 stored, whose searches scored edges.
     """
 
     steps: tuple[Step, ...] = ()
@@ -26,18 +26,18 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved(Stored):
-    """What one search showed to its model.
+    """The records that one search showed to its model.
 
     - ``text_unit_ids``: ranked, each id once: first the text units shown as sources, in the order
-      in which the model was shown them, then those that the shown paths and relationships were
-      taken from. None when the method shows neither sources nor relationships, as global search.
+      shown, then the text units of the paths and relationships shown. None if the method shows
+      neither sources nor relationships, like global search.
     - ``n_sources``: how many of them, from the front, were shown with their text.
-    - ``in_part``: those of them that were shown by passages, and not whole.
+    - ``in_part``: text units that were shown by passages, not whole.
     - ``entities``: titles, in order.
     - ``relationship_ids``: in order.
-    - ``n_unknown_ids``: shown ids that the index's tables don't have; 0 unless the tables are of
-      another index.
-    - ``walk``: None when the method does not say, or an older release kept the response.
+    - ``n_unknown_ids``: number of shown ids that the index's tables lack; more than 0 only if the
+      tables are of another index.
+    - ``walk``: None if the method does not report it, or an older release stored the response.
     - ``note``: what the search had to do without, and why; "" if nothing.
     """
 
@@ -52,7 +52,7 @@ class Retrieved(Stored):
     note: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values, as earlier releases did where there is nothing more to say."""
+        """Return JSON-ready values, without ``in_part`` and ``note`` if they are empty."""
         empty = {name for name in ("in_part", "note") if not getattr(self, name)}
         return {k: v for k, v in Stored.to_dict(self).items() if k not in empty}
 
@@ -64,12 +64,12 @@ class Retrieved(Stored):
 
 @dataclass(frozen=True, slots=True)
 class EfficiencyMetrics:
-    """What one search cost.
+    """The cost of one search.
 
-    ``latency``: seconds until the response, or until a failed search was given up; None for a
-    search that was interrupted and resumed. ``llm_calls``, ``prompt_tokens``, ``output_tokens``:
-    completion requests sent, failed ones and retries included, and their tokens; None for your own
-    method if it does not count.
+    - ``latency``: seconds until the response, or until a failed search was given up; None for a
+      search that was interrupted and resumed.
+    - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: completion requests sent, failed requests
+      and retries included, and their tokens; None for your own method if it does not count.
     """
 
     latency: float | None
@@ -79,7 +79,7 @@ class EfficiencyMetrics:
 
     @property
     def tokens(self) -> int | None:
-        """Prompt and output tokens together; None when either is."""
+        """Prompt and output tokens together; None if either is None."""
         if self.prompt_tokens is None or self.output_tokens is None:
             return None
         return self.prompt_tokens + self.output_tokens
@@ -92,7 +92,7 @@ class EfficiencyMetrics:
         return cls(latency, usage.llm_calls, usage.prompt_tokens, usage.output_tokens)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Return the four figures."""
+        """Return the four figures by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -100,19 +100,17 @@ class EfficiencyMetrics:
 class QueryResult:
     """One question answered by one method, and the verdicts on the response.
 
-    - ``response``: the response, or ``ERROR: ...`` when the search failed.
-    - ``context_text``: the text that the method retrieved and showed to its model; None when it
-      does not tell.
+    - ``response``: the response, or ``ERROR: ...`` if the search failed.
+    - ``context_text``: the text that the method retrieved and showed to its model; None if unknown.
     - ``sample_id``: the dataset row's id.
     - ``failure``: why the search failed.
-    - ``usage``: everything that the search's model calls cost.
-    - ``judge_usage``: the same for the verdicts; None if nothing was judged.
-    - ``trial``: which repeat of the whole search it is, from 0.
-    - ``retrieved``: what the search showed to its model; None when the method does not say.
-    - ``abstained``: whether the response is none to the question, as the method says, not as it
-      reads.
-    - ``grades``: "rubric", "quality", "assertions" and "claims", where they were asked for, and
-      "doubt", where the judge doubts the row -> what that judge said, JSON-ready.
+    - ``usage``: cost of the search's model calls.
+    - ``judge_usage``: cost of the verdicts; None if nothing was judged.
+    - ``trial``: number of the repeat of the whole search, from 0.
+    - ``retrieved``: what the search showed to its model; None if the method does not report it.
+    - ``abstained``: whether the method itself says that the response is no answer.
+    - ``grades``: judge -> what it said, JSON-ready: "rubric", "quality", "assertions" and "claims"
+      if asked for, and "doubt" if the judge doubts the row.
     """
 
     imdb_key: str
@@ -141,7 +139,7 @@ class QueryResult:
 
     @property
     def doubt(self) -> str:
-        """Why the judge doubts the question's row; "" where it does not."""
+        """Why the judge doubts the question's row; "" if it does not."""
         return " ".join(map(str, self.grades.get("doubt", {}).values()))
 
     def to_dict(self) -> dict[str, object]:
@@ -165,15 +163,14 @@ class QueryResult:
 
 
 ReadWhole: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[QueryResult]]
-"""Gives results in outline again as they were, in the same order, a few of them at a time."""
+"""Adds to results the texts that were left out of their outlines, in order, a few at a time."""
 
 
 class KeptExchange(TypedDict):
-    """One request to a model and what came back; see ``usage.Exchange``.
+    """One stored request to a model and its reply; see ``usage.Exchange``.
 
-    ``attempt`` has no entry for what is not known or false. It is empty if nothing was sent: in
-    version 1.1.0 a judge's reply could come from another run. A text is the pieces that it is kept
-    in.
+    ``attempt`` has no entry for a value that is unknown or false. It is empty if nothing was sent:
+    in version 1.1.0 a judge's reply could come from another run. Texts are stored in pieces.
     """
 
     attempt: Mapping[str, object]
@@ -183,16 +180,16 @@ class KeptExchange(TypedDict):
 
 
 class KeptCalls(TypedDict):
-    """What a search ("search"), the judge ("judge") or a further judge said and was told."""
+    """The stored model calls of a search ("search"), the judge ("judge") or a further judge."""
 
     work: str
     exchanges: Sequence[KeptExchange]
 
 
 ReadCalls: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[Sequence[KeptCalls]]]
-"""Gives the calls of results, in the same order; none of one whose calls were not kept."""
+"""Returns the stored model calls of each result, in order; empty if they were not stored."""
 
 
 def no_calls(results: Iterable[QueryResult]) -> Iterator[Sequence[KeptCalls]]:
-    """Give no calls of any result."""
+    """Return no calls for any result."""
     return (() for _ in results)

@@ -1,4 +1,4 @@
-"""Verdicts on a response: one a metric, and why one is missing."""
+"""Holds the verdicts on a response, one for each metric, and why a verdict is missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,12 +16,12 @@ FailureKind: TypeAlias = Literal["error", "timeout", "refused", "unreadable", "e
 class Failure:
     """Why a search or a verdict is missing.
 
-    ``kind``: {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}; ``refused``: the
-    service would refuse every further request as well; ``unreadable``: a reply that stayed
-    unreadable after the retries; ``cut_off``: one that broke off at the bound of its output, or
-    because the model's context was full. ``of_setup``: a setting that counts into a run's setup is
-    why, so that the run can't go on with another value. Time-outs and the bound of the judge's
-    replies are no such settings.
+    - ``kind``: ``refused``: the service would refuse every further request as well. ``unreadable``:
+      a reply stayed unreadable after the retries. ``cut_off``: a reply broke off at the bound of
+      its output, or because the model's context was full. Also: error, timeout, empty.
+    - ``of_setup``: whether a setting that counts into a run's setup is the cause, so that the run
+      can't go on with another value. Time-outs and the bound of the judge's replies are no such
+      settings.
     """
 
     stage: Literal["search", "judge"]
@@ -30,7 +30,7 @@ class Failure:
     of_setup: bool = False
 
     def to_dict(self) -> dict[str, str | bool]:
-        """Return {stage, kind, message}, and of_setup where it is true."""
+        """Return {stage, kind, message}, and of_setup if it is true."""
         return {name: value for name, value in asdict(self).items() if value is not False}
 
 
@@ -43,17 +43,18 @@ class ScoreAndReason(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """One verdict.
+    """One verdict, such as ``JudgeResult(score=1, reason="It names the mayor.")``.
 
-    - ``score``: 0 or 1; None when unscored.
+    - ``score``: 0 or 1; None if unscored.
     - ``reason``: the judge's reason, or why there is no score.
-    - ``failure``: why the judge failed; None for a score and for what was never to be judged.
-    - ``repeats``: the single scores (0, 1, or None for one that failed) if the judge was asked more
+    - ``failure``: why the judge failed; None for a score, and for what was never to be judged.
+    - ``repeats``: the single scores (0, 1, or None for a failed one) if the judge was asked more
       than once; ``score`` is then their majority. Empty if it was asked once.
-    - ``doubt``: a sentence where the judge doubts the row itself; the score does not hang on it. As
-      ``claims``, it is "" of a verdict that the store gave, which keeps it apart.
-    - ``claims``: of faithfulness claim by claim, what it follows from, JSON-ready; see
-      ``claims.ClaimEvaluation``. None of a verdict that the store gave, which keeps it apart.
+    - ``doubt``: a sentence if the judge doubts the row itself; the score does not depend on it.
+    - ``claims``: the rulings that faithfulness judged by claim follows from, JSON-ready; see
+      ``claims.ClaimEvaluation``.
+
+    ``doubt`` is "" and ``claims`` None in a verdict read from the store, which keeps them apart.
     """
 
     score: int | None
@@ -66,7 +67,7 @@ class JudgeResult:
     def __post_init__(self) -> None:
         if self.score not in (0, 1, None):
             raise ValueError(f"a score is 0, 1 or None, not {self.score!r}")
-        if self.score is not None and type(self.score) is not int:  # true, 1.0, or of numpy
+        if self.score is not None and type(self.score) is not int:  # true, 1.0, a numpy number
             object.__setattr__(self, "score", int(self.score))
 
     def to_dict(self) -> ScoreAndReason:
@@ -75,9 +76,9 @@ class JudgeResult:
 
 
 def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
-    """Make one verdict of repeated ones: their majority, with the first reason that agrees.
+    """Combine repeated verdicts into their majority, with the first reason that agrees.
 
-    A verdict that failed has no vote. A tie, which only failures leave, is unscored.
+    A failed verdict has no vote. A tie, which only failures can leave, is unscored.
     """
     if len(verdicts) == 1:
         return verdicts[0]
@@ -103,9 +104,10 @@ _DEFAULT = frozenset(DEFAULT_METRICS)
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """The verdicts on one response, one per metric; what was not judged has score None.
+    """The verdicts on one response, one for each metric; score None if not judged.
 
     ``further`` holds the metrics that are judged only if you name them.
+    ``scores.get("correctness")`` returns a JudgeResult.
     """
 
     correctness: JudgeResult = NOT_JUDGED
@@ -118,7 +120,7 @@ class MetricScores:
 
     @classmethod
     def of(cls, verdicts: Mapping[str, JudgeResult]) -> "MetricScores":
-        """Return the verdicts of a mapping; a name that is no metric's is left out."""
+        """Return the verdicts of a mapping; names that are no metric's are left out."""
         if verdicts.keys() <= _DEFAULT:
             return cls(**verdicts, further={})
         further = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
@@ -150,5 +152,5 @@ class MetricScores:
 
 
 def failed_search_scores(metrics: Iterable[str] = METRICS) -> MetricScores:
-    """Return the scores of a search that failed: 0 by definition in what it could be judged on."""
+    """Return the scores of a failed search: 0 in every metric that it could be judged on."""
     return MetricScores.of(dict.fromkeys(metrics, JudgeResult(score=0, reason=SEARCH_FAILED)))

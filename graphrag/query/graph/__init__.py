@@ -1,4 +1,4 @@
-"""Searches of the graph of a GraphRAG index: Think-on-Graph, and personalized PageRank."""
+"""Searches the graph of a GraphRAG index: Think-on-Graph, and personalized PageRank."""
 
 from graphrag.query.graph.prompts import ToGSearchError
 from graphrag.query.graph.search import GraphSearch, PPRSearch, ToGSearch

@@ -1,4 +1,7 @@
-"""From ranked texts and rows to a context, from the context to a cited answer and data frames."""
+"""Builds the context of a model call, asks the model, and turns its reply into a cited answer.
+
+The answer comes with data frames that tell the course of the search.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -45,7 +48,7 @@ WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)
 _OWN_CITATION = re.compile(rf"\s*{CITATION.pattern}", re.IGNORECASE)
 _HALF_CITATION = re.compile(r"\s*\[(?:D(?:a(?:t(?:a)?)?)?)?$")
 _N_ATTEMPTS = 2
-# No budget holds more.
+# No token budget holds more passages.
 _MAX_PASSAGES = 300
 _N_CACHED_COUNTS = 2048
 
@@ -54,12 +57,13 @@ _Form = TypeVar("_Form", bound=ReasonedAnswer)
 
 @dataclass(slots=True)
 class Context:
-    """What a call is shown: rows of tables, and the text they make.
+    """The tables that one model call is shown: their rows, and the text that they make.
 
-    ``passages`` are the places of those shown, with the id of their text unit; ``sources`` these,
-    with no more of their text, and ``in_part`` the ids of those not shown whole; ``relationships``
-    and ``entities`` are by the rows of their tables. ``n_tokens`` are those of the headings and of
-    each line counted alone.
+    - ``n_tokens``: tokens of the headings and of each line, each counted alone.
+    - ``passages``: place of each passage shown -> id of its text unit.
+    - ``sources``: the text units shown, each with only the passages of its text that are shown.
+    - ``in_part``: ids of the text units that are not shown whole.
+    - ``relationships``, ``entities``: by row of their table.
     """
 
     text: str = ""
@@ -89,7 +93,7 @@ class Context:
         return "\n\n".join("\n".join([heading, *lines]) for heading, lines in written if lines)
 
     def drop_last(self) -> bool:
-        """Take the least important row out; False when there is none left."""
+        """Remove the least important row; return False if no row is left."""
         if self.rows:
             self.rows.pop()
         elif self.entities:
@@ -110,20 +114,20 @@ _CELLS: dict[type[_TableRow], Callable[[_TableRow], Sequence[object]]] = {
     EntityRow: attrgetter("human_readable_id", "title", "description"),
     RelationshipRow: attrgetter("human_readable_id", "source", "target", "description"),
 }
-"""What is shown of a row."""
+"""The cells that are shown of a row, by its type."""
 _TOKENS_OF_HEADINGS = 50
 _TOLD_BESIDE_TEXTS = 200
-"""Characters."""
+"""Characters of a relationship's description that are shown beside texts."""
 
 
 def _line(row: _TableRow) -> str:
     if isinstance(row, TextUnit) and row.text.lstrip().startswith(row.document):
-        return csv_line([row.human_readable_id, "", row.text])  # it says its title itself
+        return csv_line([row.human_readable_id, "", row.text])  # the text begins with its title
     return csv_line(_CELLS[type(row)](row))
 
 
 class Grounder:
-    """Builds contexts over one index, of at most ``budget`` tokens of the completion model."""
+    """Builds contexts from one index, each of at most ``budget`` tokens of the completion model."""
 
     def __init__(
         self, store: GraphStore, text_units: TextUnits, tokenizer: "Tokenizer", budget: int
@@ -135,12 +139,13 @@ class Grounder:
     def build(
         self, passages: Iterable[int], relationships: Iterable[int], n_texts: int, n_kept: int = 1
     ) -> Context:
-        """Choose what a call is shown: relationships, then passages, in their order, that fit.
+        """Build a context from the relationships, then the passages, that fit, in the order given.
 
-        Passages, which are given by place, take up to ``n_texts`` tokens; the first ``n_kept``, and
-        another where else none would fit, up to the whole budget. Beside them of what is said about
-        a relationship the beginning is shown: between main persons it is longer than a text.
-        Without any, the entities that relationships join are shown beside them.
+        Passages are given by place. They take up to ``n_texts`` tokens. The first ``n_kept``
+        passages may take the whole budget; so may any passage if otherwise none would fit. Beside
+        passages, only the beginning of a relationship's description is shown: between main
+        characters a description is longer than a text. Without passages, the entities at the ends
+        of the relationships are shown instead.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
@@ -173,7 +178,7 @@ class Grounder:
         return show_passages(ranked, lambda u: self._cost(_line(u)), room, passes_over=True)
 
     def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int) -> Context:
-        """Show at most ``n_rows`` rows that lead on, as long as they fit."""
+        """Add at most ``n_rows`` rows that lead on to a context, as long as they fit."""
         for row in rows:
             line = csv_line([len(context.rows) + 1, row.names, row.document, row.sentence])
             if len(context.rows) == n_rows or not self._takes(context, line):
@@ -182,7 +187,10 @@ class Grounder:
         return self._finish(context)
 
     def _finish(self, context: Context) -> Context:
-        """Write the text; joined rows may take a few tokens more than counted one by one."""
+        """Write the context's text, and drop rows while the whole text exceeds the budget.
+
+        Tokens of joined lines may be a few more than those of the lines counted one by one.
+        """
         context.text = context.render()
         while self._count(context.text) > self._budget and context.drop_last():
             context.text = context.render()
@@ -198,21 +206,21 @@ class Grounder:
 
 
 class LiveText:
-    """Hands an answer on while it is being written, and puts it right if it was not kept."""
+    """Passes an answer on while the model writes it, and withdraws it if it was not kept."""
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
         self._shown = ""
 
     def show(self, received: str, may_go_on: bool) -> None:
-        """Hand on what is new in the answer of a reply that may still grow."""
+        """Pass on the new part of the answer in a reply that is still arriving."""
         ready = _HALF_CITATION.sub("", _clean(_read_partial(received, may_go_on)))
         if len(ready) > len(self._shown) and ready.startswith(self._shown):
             self._on_text(ready[len(self._shown) :])
             self._shown = ready
 
     def finish(self, response: str) -> None:
-        """Hand on the rest of the final text; if another text was shown before, say so."""
+        """Pass on the rest of the final response, or withdraw the text shown if it differs."""
         is_kept = response.startswith(self._shown)
         rest = response[len(self._shown) :] if is_kept else f"\n\n{WITHDRAWN}\n\n{response}"
         if rest:
@@ -221,9 +229,10 @@ class LiveText:
 
 @dataclass(frozen=True, slots=True)
 class Reasoner:
-    """Asks what to do next, and for the answer in the form of ``response_type``.
+    """Asks the model for the next step of a search, or for the answer in ``response_type``.
 
-    ``exploring`` and ``reasoning`` are the prompts of calls that may go on, and of the last one.
+    ``exploring`` is the prompt of calls after which the search may go on, ``reasoning`` the prompt
+    of the last call.
     """
 
     model: CompletionModel
@@ -235,10 +244,10 @@ class Reasoner:
     async def explore(
         self, question: str, context: Context, live: LiveText | None
     ) -> tuple[NextStep | None, str]:
-        """Ask once whether the context answers, or what leads on; once more if it can't be read.
+        """Ask whether the context answers the question, or what leads on; retry unreadable replies.
 
-        Returned is the reply, or None, and what went wrong or "". CutOffReplyError if an answer was
-        cut off.
+        Asks at most twice. Returns the reply, or None, and what went wrong, or "". Raises
+        CutOffReplyError if an answer was cut off.
         """
         fault = ""
         for _ in range(_N_ATTEMPTS):
@@ -248,7 +257,7 @@ class Reasoner:
                 fault = str(error)
             except CutOffReplyError as error:
                 if _read_partial(error.content, may_go_on=True):
-                    raise  # a later answer would be as long
+                    raise  # another answer would be as long
                 return None, str(error)
             else:
                 return reply, ""
@@ -257,10 +266,11 @@ class Reasoner:
     async def check(
         self, question: str, context: Context, live: LiveText | None = None
     ) -> ReasonedAnswer:
-        """Ask once; once more if the reply can't be read or cites nothing of the context.
+        """Ask for the answer; ask again if the reply is unreadable or cites nothing of the context.
 
-        `live` shows the answer while it arrives. Raises ToGSearchError if two replies in
-        a row can't be read, CutOffReplyError if one was cut off: it would be again.
+        ``live`` shows the answer while it arrives. Raises ToGSearchError if two replies in a row
+        can't be read. Raises CutOffReplyError if one was cut off, because the next one would be,
+        too.
         """
         reply: ReasonedAnswer | None = None
         problem = unreadable = ""
@@ -302,10 +312,10 @@ class Reasoner:
 
 
 def is_answer(reply: NextStep, context: Context) -> bool:
-    """Say whether a reply answers: it cites something of the context, and would not read on.
+    """Say whether a reply ends the search: it cites an id of the context, and would not read on.
 
-    It would not if it lacks nothing. Nor if it keeps no text, not even one that it cites, and
-    follows no row: small models write under ``missing`` what they have found.
+    A reply would not read on if it names nothing missing, or if it keeps no text (not even one that
+    it cites) and follows no row: small models write under ``missing`` what they have found.
     """
     is_last = not reply.missing or not (reply.keep or reply.follow)
     return is_last and bool(_clean(reply.answer)) and any(_known_ids(reply, context))
@@ -326,13 +336,16 @@ def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list
 
 
 def _clean(answer: str) -> str:
-    # Citations that the model writes into its text are unchecked ones, and "..." is no answer.
+    # Citations inside the model's text are unchecked, and "..." is no answer.
     text = _OWN_CITATION.sub("", answer).strip()
     return text if any(map(str.isalnum, text)) else ""
 
 
 def _read_partial(received: str, may_go_on: bool) -> str:
-    """Return the answer so far, "" before it begins; of a reply that lacks something, if it may."""
+    """Return the answer in a reply received so far, "" before the answer begins.
+
+    With ``may_go_on``, the answer also counts as "" unless the reply says that nothing is missing.
+    """
     received = without_thoughts(received, goes_on=True)
     begin = received.find("{")
     try:
@@ -347,9 +360,10 @@ def _read_partial(received: str, may_go_on: bool) -> str:
 
 @dataclass(slots=True)
 class Call:
-    """One call of a search as it is told: numbers of rows, and what was written.
+    """One model call of a search, as the search reports it.
 
-    ``shown`` and ``kept`` are ids of text units, ``rows`` and ``followed`` rows as they were shown.
+    ``shown`` and ``kept`` are ids of text units; ``rows`` and ``followed`` are rows as the model
+    saw them; ``looked_up`` are the searches that it asked for.
     """
 
     call: int
@@ -362,7 +376,7 @@ class Call:
     note: str = ""
 
     def add_note(self, note: str) -> None:
-        """Say what else was of note."""
+        """Add a remark to the call's note."""
         self.note = "; ".join(filter(None, [self.note, note]))
 
 
@@ -373,11 +387,11 @@ def conclude(
     followed: Sequence[Row],
     store: GraphStore,
 ) -> Outcome:
-    """Return what a search comes to by its last reply, its citations checked.
+    """Return the outcome of a search from its last reply, with the citations checked.
 
     The response cites at least one id of the context, or says plainly that the answer was not
-    found. The last call is told what the model says that it lacks, and how many cited ids the
-    context did not hold.
+    found. The last call records what the model says is missing, and how many cited ids the context
+    lacks.
     """
     relationships, sources = _known_ids(reply, context)
     answer, last = _clean(reply.answer), calls[-1]
@@ -406,11 +420,13 @@ def _frames(
 ) -> dict[str, pd.DataFrame]:
     """Return the last context and the course of a search as data frames.
 
-    ``paths`` has a row for each relationship that was followed, in order, source and target as
-    stored; one that starts where the one before has ended is a further hop of its path.
-    ``exploration`` has a row for each call, ``sources`` the column ``in_part`` where a text unit is
-    not shown whole. Ids are human_readable_id, ``text_unit_ids`` the ids of
-    the text units table. Every column is there even without rows.
+    - ``paths``: a row for each relationship followed, in order; source and target are as stored. A
+      relationship that starts where the one before it ended is a further hop of the same path.
+    - ``exploration``: a row for each call.
+    - ``sources``: has a column ``in_part`` if a text unit is not shown whole.
+
+    Ids are human_readable_id; ``text_unit_ids`` are ids of the text units table. Every column is
+    there even without rows.
     """
     edges = context.relationships.values()
     tables: dict[str, tuple[str, Iterable[Sequence[object]]]] = {

@@ -1,4 +1,4 @@
-"""From an index's tables to the arrays that a graph is searched with, and names in texts."""
+"""Builds, from an index's tables, the arrays that its graph is searched by."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from graphrag.query.index.table_forms import (
 )
 from graphrag.text.tokenize import word_keys
 
-# Each join builds a hash table of all titles, so it is given at least so many rows at once.
+# Each join builds a hash table of all titles, so that joins get at least this many rows at once.
 _MIN_JOINED_ROWS = 1 << 20
 
 Write = Callable[[str, Batch], None]
@@ -36,7 +36,7 @@ Pointers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _Ends = tuple[Ints, Ints, Floats]
 _Numbers = defaultdict[str, int]
-"""Text unit id -> the number of its first appearance."""
+"""Text unit id -> the order of its first appearance, from 0."""
 
 _NONE = np.empty(0, np.int32)
 _AS_RARE = 1.5
@@ -44,20 +44,24 @@ _AS_RARE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class GraphArrays:
-    """What a graph is searched by, as compressed sparse rows: row i is ``ptr[i]:ptr[i + 1]``.
+    """The arrays that a graph is searched by; row i of a list is ``ptr[i]:ptr[i + 1]``.
 
-    A name is an entity's node, or, from the number of entities on, a title that no entity has.
+    A name is a number: an entity's node or, from the number of entities on, a document title that
+    is no entity's title.
 
-    Of a node's edges, both ways, by falling weight and then by relationship, ``edge_nodes`` says
-    where each leads, ``edge_rows`` the row of the relationship plus one, negative where the node is
-    its stored target. ``key_hashes``, ``key_names`` and the first of ``longest_key`` are those of
-    :class:`NameIndex`, ``trunk_hashes``, ``trunk_names`` and the second of ``longest_key`` those of
-    :class:`TrunkIndex`, of entities alone. ``unit_names`` are the names in a text unit,
-    ``name_units`` the rows of the text units with a name, both ascending; ``name_standing`` says in
-    how many of them a name stands, also as a part of a longer one. ``unit_topics`` has of each text
-    unit the name that is the title of its document, -1 without one. ``form_names`` are, ascending,
-    entities with another form of their name, which ``form_others`` has: one is a part of the other,
-    and each stands in at most 1.5 times as many text units as the other.
+    - ``edge_ptr``, ``edge_nodes``, ``edge_rows``, ``edge_weights``: the edges of each node, both
+      ways, heaviest first, then by relationship. ``edge_nodes`` holds the node at the other end;
+      ``edge_rows`` the relationship's row plus one, negated if the node is the stored target.
+    - ``key_hashes``, ``key_names``: the :class:`NameIndex` of all names; ``trunk_hashes``,
+      ``trunk_names``: the :class:`TrunkIndex` of the entities. ``longest_key``: the ``longest`` of
+      both, in this order.
+    - ``unit_ptr``, ``unit_names``: the names in each text unit, ascending. ``name_ptr``,
+      ``name_units``: the rows of the text units with each name, ascending.
+    - ``name_standing``: the number of text units that contain each name, also inside a longer name.
+    - ``unit_topics``: the name that is the title of each text unit's document, -1 without one.
+    - ``form_names``, ``form_others``: pairs of an entity, ascending, and another form of its name:
+      one name is a part of the other, and each is in at most 1.5 times as many text units as the
+      other.
     """
 
     edge_ptr: Pointers
@@ -86,12 +90,12 @@ def build_arrays(
     text_units: Sequence[Batch],
     documents: Source,
 ) -> GraphArrays:
-    """Read each table front to back; text units, which come in their form, twice.
+    """Build the arrays of a graph from an index's tables, each read from front to back.
 
-    The ids in ``text_unit_ids``, each of which stands in many rows, are replaced by numbers.
-    ``write`` takes ("entities" | "relationships" | "unit_documents" | "cited_ids", record batch) to
-    keep; row i of ``cited_ids`` is the id with the number i, row i of ``unit_documents`` the title
-    of the document of the text unit in that row.
+    The text units are read twice: they come as record batches with the columns of ``TEXT_UNITS``.
+    The ids in ``text_unit_ids`` repeat in many rows, so they are replaced by numbers. ``write``
+    receives a name and a record batch to keep: "entities", "relationships", "unit_documents" (row
+    i: the title of the document of text unit i), "cited_ids" (row i: the id with the number i).
     """
     names = Names()
     numbers: _Numbers = defaultdict(count().__next__)
@@ -148,9 +152,10 @@ def build_arrays(
 def _titles_of_texts(
     text_units: Iterable[Batch], titles: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return what the document of each text unit is about, and what it is called.
+    """Return, for each text unit, what its document is about and the document's name.
 
-    ``titles`` are those of documents by id. A text unit without a document is one of its own.
+    ``titles`` maps document id to title. A text unit without a document counts as a document of its
+    own.
     """
     documents: list[str] = []
     beginnings: dict[str, tuple[int, str]] = {}
@@ -166,9 +171,9 @@ def _titles_of_texts(
 
 
 def _tell_apart(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
-    """Return what documents are called: what each is about, or its title where that isn't told.
+    """Return document -> its name: what it is about, or its title if that is unknown.
 
-    What several are about is followed by their titles, which tell them apart.
+    Documents that are about the same thing have their titles added, which tell them apart.
     """
     shared = Counter(topics.values())
     called = dict(topics)
@@ -182,7 +187,7 @@ def _tell_apart(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[st
 
 
 def _number_topics(titles: Sequence[str], names: Names) -> Ints:
-    """Give titles of documents the numbers of names; those that no entity has are new names."""
+    """Return the name number of each document title; titles of no entity become new names."""
     keys = word_keys(titles)
     distinct = [key for key in dict.fromkeys(keys) if key]
     rows, entities = names.index().look_up(hash_keys(distinct)[0])
@@ -203,9 +208,9 @@ def _rows(batches: Iterable[Batch], *columns: str) -> Iterator[tuple[Any, ...]]:
 def _read_ends(
     batches: Iterator[Batch], titles: list[Column], numbers: _Numbers, write: Write
 ) -> _Ends:
-    """Return the nodes at the ends of all relationships, -1 for no entity, and their weights."""
+    """Return source nodes, target nodes (-1: no entity) and weights of all relationships."""
     title_column = arrow.chunked_array(titles, type=arrow.string())
-    # An entity without a title is no end of anything.
+    # An entity without a title is the end of no relationship.
     title_column = compute.if_else(compute.equal(title_column, ""), None, title_column)
     waiting: list[Batch] = []
     parts: list[_Ends] = []
@@ -232,7 +237,7 @@ def _find_ends(batches: list[Batch], titles: Column) -> _Ends:
 
 
 def _sort_edges(ends: _Ends, n_nodes: int) -> tuple[Pointers, Ints, Ints, Floats]:
-    """Sort relationships into rows; self-loops and those with a missing end are left out."""
+    """Sort relationships into edges by node, without self-loops and those with a missing end."""
     source, target, weight = ends
     if max(n_nodes, len(source)) >= 2**31 - 1:
         msg = "A graph of more than 2,147,483,646 entities or relationships can't be searched."
@@ -250,7 +255,7 @@ def _sort_edges(ends: _Ends, n_nodes: int) -> tuple[Pointers, Ints, Ints, Floats
 def _sort_mentions(
     units: Ints, names: Ints, n_units: int, n_names: int
 ) -> tuple[Pointers, Ints, Pointers, Ints]:
-    """Make the rows, both ways, of pairs of text unit and name, which may repeat."""
+    """Return lists of names by text unit and of text units by name; the pairs may repeat."""
     key = np.unique(units.astype(np.int64) * max(1, n_names) + names)
     row, name = np.divmod(key, max(1, n_names))
     order = np.argsort(name, kind="stable")
@@ -265,7 +270,7 @@ def _sort_mentions(
 def _count_standing(
     pointers: Pointers, units: Ints, inside: tuple[Ints, Ints], n_units: int
 ) -> Ints:
-    """Count the text units of each name and of the longer ones that it is a part of, each once."""
+    """Count the text units of each name, also inside longer names, each text unit once."""
     counts = np.diff(pointers).astype(np.int32)
     parts = np.unique(inside[0])
     parts_of = np.concatenate([inside[0], parts]).astype(np.int64)
@@ -276,7 +281,7 @@ def _count_standing(
 
 
 def _find_forms(inside: tuple[Ints, Ints], standing: Ints, n_entities: int) -> tuple[Ints, Ints]:
-    """Find the entities that are a part of each other and as rare, each pair both ways."""
+    """Find pairs of entities whose names are forms of one another and about as rare, both ways."""
     pairs = np.column_stack(inside)
     pairs = pairs[(pairs < n_entities).all(axis=1) & (pairs[:, 0] != pairs[:, 1])]
     counts = standing[pairs]
@@ -288,7 +293,7 @@ def _find_forms(inside: tuple[Ints, Ints], standing: Ints, n_entities: int) -> t
 def slices(
     pointers: Pointers, rows: npt.NDArray[np.integer], cap: int | None = None
 ) -> tuple[Pointers, Pointers]:
-    """Return the first `cap` places of rows: the row that each belongs to, and where it is."""
+    """Return, for the first `cap` places of each row, the row's index in `rows` and the place."""
     begins = pointers[rows]
     sizes = np.minimum(pointers[rows + 1] - begins, np.iinfo(np.int64).max if cap is None else cap)
     owner = np.repeat(np.arange(len(rows)), sizes)
@@ -302,7 +307,7 @@ def _pointers(rows: npt.NDArray[np.integer], n: int) -> Pointers:
 
 
 def _number_ids(batch: Batch, numbers: _Numbers) -> Batch:
-    """Put numbers in place of the ids in a batch's ``text_unit_ids``."""
+    """Return a batch in which numbers replace the ids in ``text_unit_ids``."""
     lists = batch.column("text_unit_ids")
     ids = compute.fill_null(lists.flatten(), "").dictionary_encode()
     of_batch = np.array([numbers[name] for name in ids.dictionary.to_pylist()], np.int32)

@@ -1,4 +1,4 @@
-"""Rows that lead on: from what a model was shown to texts, or relationships, that it was not."""
+"""Makes the rows that lead a model on to texts or relationships that it was not shown yet."""
 
 import math
 from collections import Counter
@@ -15,7 +15,8 @@ from graphrag.text.tokenize import split_terms
 
 _short = partial(shorten, n_chars=60, mark="…", at_space=True)
 _short_sentence = partial(_short, n_chars=160)
-# Names of a text that are looked at for a relationship, and entities for their relationships.
+# How many names of a text are searched for a relationship, how many entities for their
+# relationships, and how many edges of a name.
 _N_JOINING = 8
 _N_HEAVIEST = 100
 _N_EDGES = 50
@@ -23,11 +24,14 @@ _N_EDGES = 50
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step that leads on, to a passage, by its place, or to the relationship of a row.
+    """One step that a model may follow: to a passage, or to a relationship.
 
-    ``names`` join it to what was shown: "A -> B" by a relationship, as it is stored, "A" as a name
-    in both; "" where only the ranking leads there. ``relationship`` is the row of the relationship;
-    it is walked ``forward`` from its stored source.
+    - ``names``: what joins it to the texts shown: "A -> B" for a relationship as stored, "A" for a
+      name in both, "" if only the ranking leads there.
+    - ``document``, ``sentence``: the title and the nearest sentence of the text it leads to.
+    - ``passage``: place of the passage, None for a relationship.
+    - ``relationship``: row of the relationship in its table, None if there is none.
+    - ``forward``: whether the relationship is walked from its stored source.
     """
 
     names: str
@@ -39,18 +43,19 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What it is called where the way of a search is told."""
+        """The row in one line, as reports of a search show it."""
         return " | ".join(filter(None, (self.names, self.document, self.sentence)))
 
 
 def rows_to_texts(
     ranked: Sequence[int], context: Sequence[int], query: str, store: GraphStore, texts: TextUnits
 ) -> list[Row]:
-    """Make the rows that lead to passages, in their order, from those shown or what is asked for.
+    """Make the rows that lead to the ``ranked`` passages, in their order.
 
-    Passages are given by place. ``query`` is the question and what is looked up. Of a text the
-    sentence is shown that has most of its words, rare ones first, and of the names that join it to
-    what is shown; no sentence twice, and no title where all are of one document.
+    ``ranked`` and ``context`` (the passages shown) are given by place. ``query`` is the question
+    and the texts looked up. A row shows the sentence with most words of the query and of the
+    joining names, rare words first. The joining names stand in the passages shown or in the query.
+    No sentence appears twice, and no titles appear if all passages are of one document.
     """
     named = store.with_forms(store.nodes_named_in(query))
     here = {*named, *(n for place in context for n in _entities(texts.row(place), store))}
@@ -91,10 +96,10 @@ def rows_to_texts(
 def rows_to_relationships(
     masses: Mapping[int, float], excluded: AbstractSet[int], store: GraphStore, cap: int
 ) -> list[Row]:
-    """Make the rows that lead to relationships whose ends both have much mass, most first.
+    """Make the rows that lead to relationships between entities with much mass, most first.
 
-    Those of the 100 entities with most are looked at, and those ``excluded`` left out. ``masses``
-    are by node.
+    ``masses`` maps node to mass; the relationships of the 100 nodes with the greatest mass are
+    considered, at most ``cap`` of each. ``excluded`` are rows of relationships to leave out.
     """
     nodes = sorted(masses, key=lambda n: (-round(masses[n], 12), store.title(n)))[:_N_HEAVIEST]
     worth: dict[int, tuple[float, bool]] = {}
@@ -133,7 +138,10 @@ def _entities(unit: int, store: GraphStore) -> list[int]:
 def _find_relationship(
     common: Sequence[int], there: Sequence[int], unit: str, store: GraphStore
 ) -> tuple[int, bool] | None:
-    """Return the heaviest relationship of the rarest name that a text unit was the source of."""
+    """Return the heaviest relationship of the rarest name that was extracted from a text unit.
+
+    None if no relationship of the common names was extracted from it.
+    """
     ends = set(there)
     for name in common:
         for other, signed in store.neighbours(name, _N_EDGES):
@@ -145,7 +153,7 @@ def _find_relationship(
 
 
 class _Nearest:
-    """Finds the sentence nearest to what is wanted, by words and how rare these are among all."""
+    """Finds the sentence nearest to a query by shared words; words rare in the texts weigh more."""
 
     def __init__(self, texts: Sequence[str], query: str, languages: Languages) -> None:
         self._languages = languages
@@ -156,7 +164,7 @@ class _Nearest:
         self._wanted = self._stems(split_terms([query])[0])
 
     def find(self, texts: Sequence[str], names: str) -> str:
-        """Return the sentence of a text that has most of what is wanted, and of the names."""
+        """Return the sentence with most of the words of the query and of the names."""
         words = self._wanted | self._stems(split_terms([names])[0])
 
         def worth(sentence: str) -> float:

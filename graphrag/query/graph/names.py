@@ -1,4 +1,4 @@
-"""Names in texts: hashes of their words, and what a document is called."""
+"""Finds names in texts by hashes of their words, and tells what a document is about."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from graphrag.text.inflection import bare_names, can_be_inflected, trunk
 from graphrag.text.sentences import STOPS
 from graphrag.text.tokenize import word_keys
 
-# A single word as short as this is more often another word than the name that it could be.
+# A single shorter word is more often an ordinary word than the name that it could be.
 _SHORTEST_WORD = 4
 _LONGEST_NAME = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -23,22 +23,23 @@ _FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
 MAX_HEADING_CHARS = 120
 _SENTENCE_ENDS = (*".!?…:;,", *STOPS, *"\uff1a\u3001\uff0c\uff1b\u060c\u061b")
 _MARKUP = "#=*_ \t"
-_TAG = re.compile(r"[{<|]|\W+$")  # of a page, a template, a table; a line
+_TAG = re.compile(r"[{<|]|\W+$")  # markup of a page, template or table; a line
 
 Ints = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
 
 _hash_array = cast("Callable[..., Hashes]", hash_array)
 _factorize = cast("Callable[..., tuple[Ints, npt.NDArray[np.object_]]]", factorize)
-# Words from which on it pays to look for those that come again.
+# From this many words on, hashing each distinct word once is faster.
 _FEW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The words of texts, and the names found in them, each with the text that it stands in.
+    """The words of texts, and the names found in them.
 
-    ``taken``: of each word, whether it is one of a name.
+    ``texts``: the text of each name found, in the order of ``names``. ``taken``: whether each word
+    is part of a name found.
     """
 
     words: list[list[str]]
@@ -49,10 +50,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class NameIndex:
-    """Names by 64-bit hashes of their words: two names never share one in practice.
+    """An index of names by 64-bit hashes of their words: two names never share one in practice.
 
-    ``hashes`` ascend and are all different; of names with the same words ``names`` has the first.
-    ``longest`` is in words.
+    ``hashes`` ascend and are distinct; ``names`` holds the first of several names with the same
+    words. ``longest``: the most words of a name.
     """
 
     hashes: Hashes
@@ -60,10 +61,10 @@ class NameIndex:
     longest: int
 
     def find(self, texts: Sequence[str], n_names: int | None = None) -> "Found":
-        """Find names in texts; one inside a longer one that also stands there does not count.
+        """Find names in texts; a name inside a longer name found in the same place does not count.
 
-        Only names below ``n_names`` are looked for. The longest come first, then by where they
-        stand.
+        Only names below ``n_names`` are looked for, all if None. The longest come first, then by
+        position.
         """
         split = [key.split() for key in word_keys(texts)]
         text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(words) for words in split])
@@ -81,10 +82,11 @@ class NameIndex:
         return Found(words=split, texts=text_of[begins[kept]], names=names[kept], taken=taken)
 
     def matches(self, words: Hashes, further: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return where names begin, also inside others, how many words each has, and which it is.
+        """Return begin, word count and number of each name found, also of names inside others.
 
-        ``words`` are hashed as the first of a name, and ``further`` as one of its others. Of each,
-        in order, ``text_of`` says which text it is in.
+        ``words`` are the words of all texts, hashed as the first word of a name; ``further`` the
+        same words hashed as a later word of a name. ``text_of`` is the text of each word,
+        ascending.
         """
         at = np.arange(len(words), dtype=np.int32)
         value = np.zeros(len(words), np.uint64)
@@ -104,7 +106,7 @@ class NameIndex:
         return np.concatenate(begins), np.concatenate(sizes), np.concatenate(names)
 
     def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
-        """Return the places of the hashes that are a name's, and the names."""
+        """Return the places of those hashes that are a name's, and the names."""
         if not len(self.hashes):
             return self.names, self.names
         place = np.searchsorted(self.hashes, values)
@@ -114,7 +116,7 @@ class NameIndex:
 
 
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
-    """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
+    """Return the hash and the word count of each name, given as ``word_keys`` returns it."""
     split = [key.split() for key in keys]
     return _join_words(*_hash_words(split), split)
 
@@ -130,7 +132,7 @@ def _join_words(words: Hashes, further: Hashes, split: Sequence[list[str]]) -> t
 
 
 def _hash_words(split: Iterable[list[str]]) -> tuple[Hashes, Hashes]:
-    """Hash words as the first of a name, and as one of its others, where "^" does not count."""
+    """Hash words as the first of a name, and as a later one, for which a leading "^" is dropped."""
     words = np.array([word for name in split for word in name], dtype=object)
     codes, distinct = np.arange(len(words)), words
     if len(words) > _FEW:
@@ -143,7 +145,7 @@ def _hash_words(split: Iterable[list[str]]) -> tuple[Hashes, Hashes]:
 
 
 def _hash_texts(texts: npt.NDArray[np.object_]) -> Hashes:
-    # Not Python's own hash, which differs from one process to the next.
+    # Python's own hash differs from one process to the next.
     return _hash_array(texts, categorize=False)
 
 
@@ -154,9 +156,11 @@ def _join(before: Hashes, words: Hashes) -> Hashes:
 
 @dataclass(frozen=True, slots=True)
 class TrunkIndex:
-    """Names by what the forms of their first two words begin with, hashed, and their length.
+    """An index of names by word count and the trunks of their first two words, hashed.
 
-    ``hashes`` ascend; names that begin alike share one. ``longest`` is in words.
+    A word's trunk is its beginning that all inflected forms share, see
+    :func:`~graphrag.text.inflection.trunk`. ``hashes`` ascend; names with the same trunks share
+    one. ``longest``: the most words of a name.
     """
 
     hashes: Hashes
@@ -166,9 +170,9 @@ class TrunkIndex:
     def near(
         self, words: Sequence[str], trunks: Callable[[str], Sequence[str]]
     ) -> Iterator[tuple[int, int, Ints]]:
-        """Yield where names may stand in words with endings, how many words, and which they are.
+        """Yield begin, word count and candidate names for inflected names in words, longest first.
 
-        The longest come first. ``trunks`` returns those of the words that a word may be a form of.
+        ``trunks`` returns the trunks of the words that a word may be a form of.
         """
         ends = [trunks(word) if can_be_inflected(word) else (word,) for word in words]
         spans: list[tuple[int, int]] = []
@@ -187,7 +191,7 @@ class TrunkIndex:
 
 
 def _trunk_keys(words: Sequence[str]) -> Iterator[str]:
-    """Yield what a name may begin with; nothing where none of its first words takes an ending."""
+    """Yield the keys of a name by trunks; none if no word of it can be inflected."""
     if len(words) <= _LONGEST_NAME and any(map(can_be_inflected, words)):
         ends = [
             dict.fromkeys(map(trunk, bare_names(word))) if can_be_inflected(word) else (word,)
@@ -202,7 +206,7 @@ def _trunk_key(n_words: int, of_words: Sequence[str]) -> str:
 
 
 class Names:
-    """Gathers the hashes of names, in the order of their numbers."""
+    """Collects names and their hashes; a name's number is the order in which it was added."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -215,7 +219,7 @@ class Names:
         self._trunk_names = [np.empty(0, np.int32)]
 
     def add(self, keys: list[str]) -> None:
-        """Take further names, in single words."""
+        """Add names, each as ``word_keys`` returns it: words joined by spaces."""
         split = [key.split() for key in keys]
         words, further = _hash_words(split)
         hashes, n_words = _join_words(words, further, split)
@@ -231,7 +235,11 @@ class Names:
         self.n += len(keys)
 
     def index(self, scanned: bool = False) -> NameIndex:
-        """Index all names that have words; for scanning texts, those that are telling enough."""
+        """Return an index of all names that have words.
+
+        ``scanned``: leave out names that texts can't be searched for: single words of fewer than 4
+        characters, and names of more than 8 words.
+        """
         n_words = np.concatenate(self._n_words)
         indexed = n_words > 0
         if scanned:
@@ -241,7 +249,7 @@ class Names:
         return NameIndex(hashes, names, int(n_words[indexed].max(initial=0)))
 
     def trunks(self, n_names: int) -> TrunkIndex:
-        """Index the names below a number by what their forms begin with."""
+        """Return a trunk index of the names with numbers below ``n_names``."""
         hashes, names = np.concatenate(self._trunks), np.concatenate(self._trunk_names)
         hashes, names = hashes[names < n_names], names[names < n_names]
         order = np.argsort(hashes, kind="stable")
@@ -249,7 +257,7 @@ class Names:
         return TrunkIndex(hashes[order], names[order], min(longest, _LONGEST_NAME))
 
     def inside(self, index: NameIndex) -> tuple[Ints, Ints]:
-        """Return pairs of a name of an index, and a longer name that it is a part of."""
+        """Return pairs of a name in an index and a longer name that contains it."""
         n_words = np.concatenate(self._n_words)
         name_of = np.repeat(np.arange(self.n, dtype=np.int32), n_words)
         words, further = np.concatenate(self._words), np.concatenate(self._further)
@@ -262,8 +270,8 @@ class Names:
 def title_of(title: str, text: str) -> str:
     """Return what a document is about in its own words, "" if it does not say.
 
-    Its title (empty without one), unless that is the name of a file; else the first line of its
-    text, where that is short prose, does not end as a sentence does, and more follows it.
+    That is its title, unless the title is empty or a file name; else the first line of its text, if
+    that is short prose, does not end like a sentence, and more text follows.
     """
     if title.strip() and not _FILE_NAME.match(title.strip()):
         return title.strip()

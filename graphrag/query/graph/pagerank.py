@@ -1,7 +1,7 @@
-"""Spreading a question over entities and the texts that name them: personalized PageRank.
+"""Spreads the weight of a question over entities and texts by personalized PageRank.
 
-After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its second version (arXiv
-2502.14802); seeds, titles and weights are this project's.
+It follows HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its second version (arXiv
+2502.14802). Seeds, the role of titles, and weights are this project's own.
 """
 
 import math
@@ -18,19 +18,19 @@ from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50
 _POWER, _FUSED_POWER = 3, 8
-# The part of the mass that names hold, and of it what goes on at each step, where a name in the
-# question stands in one text unit only; both shrink with the number of text units that it is in.
+# The share of the mass that names hold, and the share that moves on at each step, if a name in the
+# question is in one text unit only; both shrink as the name is in more text units.
 _NAMED_PART = 0.75
 _GOING_ON = 0.85
 _STEPS = 5
-# Of the mass of a look-up, where texts that were kept or followed are.
+# Share of a look-up's mass that texts kept or followed get.
 _LEANING = 0.25
 # Being the title of a text unit's document says more than being named in it.
 _TITLE_WEIGHT = 5.0
 # That two entities are related says less than that they stand in one text.
 _RELATED_WEIGHT = 0.1
 _LEAST_TELLING = 0.001
-# A search looks at so many places at a step and in all, and at so many neighbors of each.
+# Most places that a search expands in a step and in all, and most text units or names of each.
 _N_AT_ONCE = 1000
 _N_IN_ALL = 2000
 _MAX_MENTIONS = 100
@@ -39,14 +39,15 @@ _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", np.float64, np.bool_)
 _Flows = tuple[_Ints, _Ints, _Floats, _Floats]
-"""From where, to where, how much, and what that counts for in the whole of its source."""
+"""Source, target, weight, and the weight that counts toward the total of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Where mass starts, 1 in all, and which part of it, in (0, 1], goes back at each step.
+    """Where mass starts, 1 in all, and the part of it, in (0, 1], that returns at each step.
 
-    ``units`` are rows of the text units table, ``names`` nodes or numbers of further titles.
+    ``units`` maps row of the text units table to mass; ``names`` maps name (an entity's node or the
+    number of a further title) to mass. ``restart`` is the part that returns.
     """
 
     units: Mapping[int, float]
@@ -56,7 +57,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The mass > 0 of a question that reached each row of the text units table, and each node."""
+    """The mass > 0 that reached each text unit, by row of its table, and each entity, by node."""
 
     units: Mapping[int, float]
     entities: Mapping[int, float]
@@ -65,26 +66,27 @@ class Reached:
 def weigh_texts(
     words: Sequence[tuple[int, float]], near: Mapping[int, float], n: int
 ) -> dict[int, float]:
-    """Weigh the 50 best of ``n`` text units for a question, by row of their table.
+    """Return the weights of the 50 best of ``n`` text units for a question, by row of their table.
 
-    By the third power of their BM25 scores > 0 (``words``), or, where it is known how ``near`` text
-    units are to the question, by the eighth of both fused.
+    ``words`` are rows and BM25 scores > 0, best first; ``near`` maps row to nearness in meaning, if
+    known. Without ``near`` a weight is the BM25 score to the power of 3; with it, the score of both
+    fused by ``fuse_scores``, to the power of 8.
     """
     if not near:
         return {row: score**_POWER for row, score in words[:N_SEEDS]}
     fused = fuse_scores(dict(words), near, n)[:N_SEEDS]
     weights = {row: score**_FUSED_POWER for row, score in fused if score > 0}
-    return weights or dict.fromkeys((row for row, _ in fused), 1.0)  # all are equally near
+    return weights or dict.fromkeys((row for row, _ in fused), 1.0)  # all texts are equally near
 
 
 def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphStore) -> Seeds:
-    """Share mass among the text units that fit a question, and what it names.
+    """Share mass among the text units that fit a question and the names in it.
 
-    ``texts`` are the weights of rows of the text units table; a name weighs 1 / df, where df counts
-    the text units in which it stands, also as a part of a longer name. With N text units and df of
-    the rarest name, s = log(N / df) / log N says how telling the names are: they hold 0.75 s of the
-    mass, and 1 - 0.85 s of it goes back at each step. So rare names carry a question far, and one
-    that stands in every text not at all. Where no text unit fits, names hold all.
+    ``texts`` maps row of the text units table to weight. A name weighs 1 / df, where df counts the
+    text units that contain it, also inside a longer name. With N text units and df of the rarest
+    name, s = log(N / df) / log N says how telling the names are: names hold 0.75 s of the mass, and
+    1 - 0.85 s of all mass returns at each step. So rare names carry a question far, and a name in
+    every text does not carry it at all. If no text unit fits, names hold all mass.
     """
     arrays = store.arrays
     with_texts = [name for name in names if arrays.name_ptr[name] < arrays.name_ptr[name + 1]]
@@ -93,7 +95,7 @@ def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphSto
     telling = max(
         (math.log(n * weight) / math.log(n) for weight in standing.values() if n > 1), default=0.0
     )
-    if not standing:  # of an index without texts
+    if not standing:  # an index without texts
         standing = dict.fromkeys(names, 1.0)
     if not texts:
         return Seeds({}, _scaled(standing, 1.0), 1 - _GOING_ON)
@@ -102,7 +104,10 @@ def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphSto
 
 
 def lean_on(seeds: Seeds, rows: Sequence[int]) -> Seeds:
-    """Give a quarter of the mass to text units, by row, if there are any."""
+    """Move a quarter of the mass to text units that a search has kept or followed, by row.
+
+    Without such text units the seeds are returned unchanged.
+    """
     if not rows:
         return seeds
     units = {row: (1 - _LEANING) * mass for row, mass in seeds.units.items()}
@@ -118,16 +123,15 @@ def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
 
 
 def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
-    """Spread mass by five steps of personalized PageRank.
+    """Spread mass from seeds by five steps of personalized PageRank.
 
-    A relationship carries ``0.1 log(1 + weight)``, parallel ones together. Between a name and a
-    text unit flows what the name tells: log(N / df) / log N, five times that where it is the
-    title of the text unit's document. Of an entity the `cap` heaviest relationships and 100 text
-    units are looked at; what flows to further text units is lost. A step looks at the 1,000
-    places that hold most and were not looked at before, a search at 2,000: the work does not
-    grow with the graph.
-    Entities hold what text units pass on to them at the end, too, so that there are some even where
-    mass stays where it started.
+    A relationship carries ``0.1 log(1 + weight)``, parallel ones together. The edge between a name
+    and a text unit carries log(N / df) / log N, five times that if the name is the title of the
+    text unit's document. Mass flows along an entity's ``cap`` heaviest relationships and to 100 of
+    its text units; what flows to further text units is lost. A step expands the 1,000 unexpanded
+    places with most mass, a search 2,000 in all, so that the work does not grow with the graph. At
+    the end entities also get what text units pass on to them, so that some entities have mass even
+    if no mass leaves the seeds.
     """
     graph = _Surroundings(seeds, store, cap)
     total = np.zeros(len(graph.places))
@@ -155,9 +159,9 @@ def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
 
 
 class _Surroundings:
-    """The part of a graph that a search has come to, with the mass of each place at the ``start``.
+    """The part of a graph that a search has reached, with the mass of each place at the ``start``.
 
-    ``places`` are, ascending, names as they are numbered, and text units by row + ``n_names``.
+    ``places`` ascend: names by number, and text units by row + ``n_names``.
     """
 
     def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:
@@ -172,13 +176,13 @@ class _Surroundings:
         self._share = np.empty(0, np.float64)
 
     def flow(self, mass: _Floats) -> _Floats:
-        """Return the mass that each place gets of its neighbors'."""
+        """Return the mass that each place receives from its neighbors."""
         carried = mass[self._source] * self._share
-        # Whole numbers where nothing flows.
+        # bincount gives integers if nothing flows.
         return np.bincount(self._target, carried, len(self.places)).astype(np.float64)
 
     def expanded(self, total: _Floats, moving: _Floats) -> tuple[_Floats, _Floats]:
-        """Look at the heaviest places, and return the masses with the new places' added."""
+        """Expand the heaviest places; return the masses with entries for the new places."""
         waiting = np.flatnonzero((moving > 0) & ~self._looked_at)
         room = min(_N_AT_ONCE, _N_IN_ALL - int(self._looked_at.sum()))
         if len(waiting) > room:
@@ -204,7 +208,7 @@ class _Surroundings:
         return grown(total), grown(moving)
 
     def _find_flows(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        """Return where the mass of places goes, as pairs and shares that sum to 1 or less."""
+        """Return source, target and share of the mass leaving places; shares sum to 1 or less."""
         names = places[places < self.n_names]
         flows = (
             self._names_in(places[places >= self.n_names] - self.n_names),
@@ -230,7 +234,7 @@ class _Surroundings:
         owner, at = slices(self._arrays.name_ptr, names, _MAX_MENTIONS)
         units = self._arrays.name_units[at].astype(np.int64)
         weights = self._weights(units, names[owner])
-        # Of a name in more text units than are looked at the others take their part as well.
+        # Text units of a name beyond the first 100 take their share, too, which is lost.
         unseen = np.maximum(1.0, self._frequency(names) / _MAX_MENTIONS)[owner]
         return names[owner], units + self.n_names, weights, weights * unseen
 

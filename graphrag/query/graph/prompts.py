@@ -1,4 +1,4 @@
-"""What the models of a search are, what they are asked and shown, how their replies are read."""
+"""Prompts and reply forms of the graph searches, and the call that asks a model for one of them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
 Reply = TypeVar("Reply", bound=BaseModel)
-"""The form of a structured reply."""
+"""The pydantic class of a structured reply."""
 
 EXPLORATION_PROMPT = """\
 You look for the answer to a question in documents. Below are texts of them and, under Rows, single
@@ -87,24 +87,24 @@ Data tables:
 """
 
 _NOTHING = ("none", "nothing", "nothing is missing", "n/a")
-"""What models write where nothing is missing."""
+"""Words that models write in place of "" if nothing is missing."""
 _IDS_ALONE = re.compile(r"[\d\s,;()\[\]]*")
 
 
 class ToGSearchError(RuntimeError):
-    """A search can't give an answer; the message is one sentence saying why."""
+    """A graph search (Think-on-Graph or PageRank) can't answer; the message is one sentence."""
 
 
 class CompletionModel(Protocol):
-    """The part of graphrag_llm's completion that a search uses."""
+    """The methods of a graphrag_llm completion that a graph search uses."""
 
     @property
     def tokenizer(self) -> "Tokenizer":
-        """What counts tokens as the model does."""
+        """The tokenizer that counts tokens as the model does."""
         ...
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
-        """Ask; the response, or with ``stream=True`` an async iterator of chunks."""
+        """Return the response or, with ``stream=True``, an async iterator of its chunks."""
 
 
 def _read_missing(value: object) -> str:
@@ -113,7 +113,7 @@ def _read_missing(value: object) -> str:
 
 
 def _read_ids(value: object) -> list[int]:
-    """Return ids that may be texts, such as "Sources (64)" or "[1, 2]"."""
+    """Return ids from values that may be texts, such as "Sources (64)" or "[1, 2]"."""
     numbers = [(text, re.findall(r"-?\d+", text)) for text in read_texts(value)]
     return [
         int(n) for text, ids in numbers for n in (ids if _IDS_ALONE.fullmatch(text) else ids[:1])
@@ -162,11 +162,11 @@ async def ask(
     bound: OutputBound,
     on_partial: Callable[[str], None] | None = None,
 ) -> Reply:
-    """Ask once for a structured reply of bounded length, at temperature 0.
+    """Ask a model once for a structured reply of bounded length, at temperature 0.
 
-    A ``temperature`` in the model's ``call_args`` goes before. ``on_partial`` is shown all that
-    was received so far, while it arrives. Raises UnreadableReplyError if the reply is not JSON of
-    that form, CutOffReplyError if it is not because it was cut off.
+    A ``temperature`` in the model's ``call_args`` takes precedence. ``on_partial`` receives the
+    whole text received so far each time more arrives. Raises UnreadableReplyError if the reply is
+    not JSON of that form, CutOffReplyError if that is because it was cut off.
     """
     config = getattr(model, "config", None)
     bound = bound_in_force(config, bound)
@@ -185,7 +185,7 @@ async def ask(
         return reply if isinstance(reply, form) else read_reply(str(response.content), form)
     received, reason = "", None
     async for chunk in response:
-        if not chunk.choices:  # the chunk that carries only the usage figures
+        if not chunk.choices:  # this chunk carries only the usage figures
             continue
         reason = getattr(chunk.choices[0], "finish_reason", None) or reason
         piece = cast("str | None", chunk.choices[0].delta.content)
@@ -201,7 +201,7 @@ async def ask(
 
 
 def read_prompt(path: str | None, setting: str, built_in: str) -> str:
-    """Read the prompt file of a setting; None for the built-in prompt.
+    """Read the prompt file of a setting; return the built-in prompt if ``path`` is None.
 
     Raises ToGSearchError if the file can't be read, or lacks {context_data} or {response_type}.
     """
@@ -219,18 +219,18 @@ def read_prompt(path: str | None, setting: str, built_in: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put values in place of their {fields}, in one pass; every other brace stays as it is.
+    """Replace the {fields} of a template by values, in one pass; every other brace stays as it is.
 
-    A value is never searched for fields, so no text can pull another value in.
+    Values are not searched for fields, so that no text can pull another value in.
     """
     fields = "|".join(re.escape(name) for name in values)
     return re.sub(rf"\{{({fields})\}}", lambda match: values[match[1]], template)
 
 
 def csv_line(values: Sequence[object]) -> str:
-    """Write a row of a table whose columns bars separate, the same on every Python.
+    """Write a row of a table with bars between the columns, the same on every Python version.
 
-    The csv module quotes a cell for its line breaks from 3.13 on, so that prompts would differ.
+    The csv module quotes cells with line breaks from Python 3.13 on, which would change prompts.
     """
     cells = map(str, values)
     quoted = ('"' + c.replace('"', '""') + '"' if "|" in c or '"' in c else c for c in cells)

@@ -1,7 +1,7 @@
-"""The two searches of the graph, from the question to the cited answer and its counters.
+"""Runs the two searches of the graph, from the question to the cited answer and its counters.
 
-Reading, then answering or going on, is after ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2
-(Ma et al., ICLR 2025, arXiv 2407.10805) and IRCoT (Trivedi et al., ACL 2023, arXiv 2212.10509).
+ToG's cycle of reading and going on follows ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2 (Ma
+et al., ICLR 2025, arXiv 2407.10805) and IRCoT (Trivedi et al., ACL 2023, arXiv 2212.10509).
 """
 
 import asyncio
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from graphrag.query.index.meaning import TextMeaning
 
-# Those whose words are known where meaning adds to them.
+# Text units whose scores by words are fused with those by meaning.
 _N_BY_WORDS = 1_000
-# Text units of a ranking: no budget holds more.
+# Text units in a ranking: no token budget holds more.
 _N_RANKED = 300
 _N_SEEDS = 3
 _Config = TypeVar("_Config", bound=PPRSearchConfig)
@@ -51,7 +51,10 @@ _NO_CALLS = dict.fromkeys(_PHASES, 0)
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a question or a look-up leads to: passages by place, best first, and mass by node."""
+    """The ranking of a question or a look-up: passages by place, best first, and mass by node.
+
+    ``note`` says what the ranking had to do without, and why, or "".
+    """
 
     passages: Sequence[int]
     entities: Mapping[int, float]
@@ -60,10 +63,14 @@ class Ranking:
 
 @dataclass(slots=True)
 class _Way:
-    """How far a search has come: what was shown, kept and followed, and what is next.
+    """The state of a search: what was shown, kept and followed so far, and what comes next.
 
-    ``kept`` and ``seen`` are passages, by place: ``kept``, and followed, by the last call are shown
-    first in the next one, and ``new`` before others.
+    - ``own``: the ranking of the question itself.
+    - ``entities``: mass by node of the latest rankings.
+    - ``kept``: passages that the last call kept or followed, by place; shown first in the next.
+    - ``followed``: the rows followed in all calls.
+    - ``seen``: all passages shown, by place.
+    - ``new``: passages that the last look-ups lead to, by place; shown after ``kept``.
     """
 
     own: Ranking
@@ -75,7 +82,7 @@ class _Way:
     calls: list[Call] = field(default_factory=list[Call])
 
     def begin_call(self, context: Context) -> Call:
-        """Note a call that is shown a context; the first tells what the ranking did without."""
+        """Record a call and its context; the first call also notes what the ranking lacked."""
         shown = [unit.human_readable_id for unit in context.sources]
         rows, note = [row.label for row in context.rows], "" if self.calls else self.own.note
         self.calls.append(Call(call=len(self.calls) + 1, shown=shown, rows=rows, note=note))
@@ -83,20 +90,26 @@ class _Way:
 
 
 class GraphSearch(Generic[_Config]):
-    """A search over one graph, which asks once; made once, safe for concurrent searches.
+    """A search over one graph that asks its model once; safe for concurrent searches.
 
-    ``model`` is a graphrag_llm completion, or has its methods; ``usage.is_counted`` is then False.
-    ``text_units``: as they were opened, or a table, see ``build_in_memory``; without any a search
-    answers from relationships. ``config``: the section's settings; None: its defaults. Paths of
-    prompt files must be absolute; one that can't be used raises ToGSearchError. ``response_type``
-    is the form of the answer, free text. Texts are found by the words of a question, and by their
-    ``meaning``; None: by words alone, and each result has the ``note`` that says why.
+    ``ToGSearch(model=model, graph=opened.graph, text_units=opened.text_units)`` makes one, see
+    ``open_graph``; ``await search.search(query="Who leads the Birch Desk?")`` gives its result.
+
+    - ``model``: a graphrag_llm completion, or an object with its methods; the calls of such an
+      object are not counted, and ``usage.is_counted`` of the result is False.
+    - ``text_units``: of an opened graph, or a table as for ``build_in_memory``; without text units
+      a search answers from relationships.
+    - ``config``: the settings of the section; None: its defaults. Paths of prompt files must be
+      absolute. Raises ToGSearchError if a prompt file can't be used.
+    - ``response_type``: the form of the answer, in free text.
+    - ``meaning``: finds texts by meaning, beside the words of the question; None: by words alone,
+      and each result has the ``note`` that says why.
     """
 
     section: str
-    """Its section of settings.yaml."""
+    """The search's section in settings.yaml."""
     form: type[_Config]
-    """What that section holds."""
+    """The class of that section."""
 
     def __init__(
         self,
@@ -132,27 +145,28 @@ class GraphSearch(Generic[_Config]):
         return prompts.read_prompt(path, f"{self.section}.{setting}", built_in)
 
     def _exploring_prompt(self) -> str:
-        """Return the prompt of calls that may go on; "" where none may."""
+        """Return the prompt of calls after which the search may go on; "" if there are none."""
         return ""
 
     async def search(
         self, query: str, on_text: OnText | None = None, **_: object
     ) -> CountedSearchResult:
-        """Answer a question; further arguments of other searches are ignored.
+        """Answer a question; arguments of other searches are ignored.
 
-        ``on_text`` takes the response while it is written, its citations last; if an answer that
-        was already shown turns out to cite nothing retrieved, it is withdrawn, and what takes its
-        place follows.
+        ``on_text`` receives the response while it is written, the citations last. If an answer that
+        was already shown turns out to cite nothing retrieved, it is withdrawn, and its replacement
+        follows.
 
-        ``context_data`` holds the data frames ``paths``, ``entities``, ``relationships``,
-        ``sources`` and ``exploration``, ``context_text`` what the last call was shown. A search
-        that finds nothing of the question in the index asks no model: it says so, and the context
-        is empty. The counters are those of this search's calls, failed ones and retries included,
-        by phase: calls that went on are exploration, those that answered reasoning.
+        ``context_data`` of the result holds the data frames ``paths``, ``entities``,
+        ``relationships``, ``sources`` and ``exploration``; ``context_text`` is what the last call
+        was shown. If the index holds nothing of the question, no model is asked, the response says
+        so, and the context is empty. The counters cover this search's calls, including failed calls
+        and retries, by phase: calls after which the search went on are exploration, calls that
+        answered are reasoning.
 
-        ToGSearchError if the question is empty, the index has no entities, or the model's answer
-        stays unreadable; CutOffReplyError if that was cut off at ``max_answer_tokens``. Failures of
-        the models pass through as they are.
+        Raises ToGSearchError if the question is empty, the index has no entities, or the model's
+        answer stays unreadable; CutOffReplyError if the answer was cut off at
+        ``max_answer_tokens``. Errors of the model's service pass through unchanged.
         """
         began = time.perf_counter()
         with measure_calls() as log:
@@ -167,7 +181,7 @@ class GraphSearch(Generic[_Config]):
         return make_result(outcome, usage, time.perf_counter() - began)
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question as one of the methods, which are counted from outside."""
+        """Return the outcome for a question, without counters: the caller measures the calls."""
         if not question.strip():
             raise prompts.ToGSearchError("The question is empty.")
         if self.graph.n_entities == 0:
@@ -188,7 +202,7 @@ class GraphSearch(Generic[_Config]):
         return replace(outcome, note=own.note)
 
     async def _rank(self, query: str, leaning: Sequence[int] = ()) -> Ranking:
-        """Rank text units by what of a query reaches them, leaning on some, by passage."""
+        """Rank text units for a query; ``leaning`` are places of passages that get extra weight."""
         words, (near, note) = await asyncio.gather(
             asyncio.to_thread(self._text_units.score_by_words, query, _N_BY_WORDS),
             self._near(query),
@@ -214,14 +228,14 @@ class GraphSearch(Generic[_Config]):
         return Ranking(best, reached.entities, note)
 
     async def _near(self, query: str) -> tuple[Mapping[int, float], str]:
-        """Return how near text units, by row, are to a query; or none, and why."""
+        """Return row -> nearness of text units to a query, or an empty mapping, and why."""
         if self._meaning is None:
             return {}, self._note
         scores, note = await self._meaning.near(query)
         return await asyncio.to_thread(self._text_units.by_row, scores), note
 
     async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
-        """Answer from what was kept and followed, then from what the question leads to."""
+        """Answer from the texts kept and followed, then from the question's own ranking."""
         context = await asyncio.to_thread(self._last_context, way)
         reply = await self._reasoner.check(question, context, live)
         way.begin_call(context)
@@ -236,13 +250,13 @@ class GraphSearch(Generic[_Config]):
 
 
 class PPRSearch(GraphSearch[PPRSearchConfig]):
-    """Ranks text units by the mass that reaches them, and asks once."""
+    """Ranks text units by personalized PageRank, and asks the model once for the answer."""
 
     section, form = "ppr_search", PPRSearchConfig
 
 
 class ToGSearch(GraphSearch[ToGSearchConfig]):
-    """Think-on-Graph search: a model reads texts and rows, and answers or says what is next."""
+    """Think-on-Graph: in each call the model reads texts and rows, and answers or goes on."""
 
     section, form = "tog_search", ToGSearchConfig
 
@@ -259,7 +273,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             try:
                 reply, fault = await self._reasoner.explore(question, context, live)
             except CutOffReplyError:
-                log.name_phase(n_before, *_PHASES)  # such a call might have gone on
+                log.name_phase(n_before, *_PHASES)  # the search might have gone on after it
                 raise
             if reply is not None and is_answer(reply, context):
                 log.name_phase(n_before, *_PHASES)
@@ -271,12 +285,12 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         return await super()._find(question, way, live)
 
     def _context(self, question: str, way: _Way, number: int) -> Context:
-        """Return what a call that may go on is shown: half of the budget in texts, later more."""
+        """Build the context of a call that may go on: texts take half the budget, later more."""
         depth, n_rows = self._config.depth, self._config.max_rows
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
         fresh, relationships = _mix_in(way.new, own), _relationships(way.followed)
-        passages, n_kept = [*way.kept, *fresh], max(1, len(way.kept))  # or the best one
+        passages, n_kept = [*way.kept, *fresh], max(1, len(way.kept))  # at least the best passage
         context = self._grounder.build(passages, relationships, n_texts, n_kept)
         if way.own.passages:
             seen = {*context.passages, *way.seen}
@@ -291,9 +305,9 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
     async def _go_on(
         self, question: str, way: _Way, context: Context, reply: prompts.NextStep | None
     ) -> bool:
-        """Take what a call keeps, follows and looks up; say whether another may go on from there.
+        """Take in what a reply keeps, follows and looks up; return whether another call may follow.
 
-        A reply that could not be read keeps all that was shown, and the ranking goes on.
+        If the reply could not be read (None), all passages shown are kept, and the ranking goes on.
         """
         call = way.calls[-1]
         way.seen.update(context.passages)
@@ -323,7 +337,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         fresh = _interleave([ranking.passages for ranking in rankings])
         way.new = [*ahead, *(place for place in fresh if place not in taken)]
         way.entities = {n: m for ranking in reversed(rankings) for n, m in ranking.entities.items()}
-        # Without anything new another call would know no more.
+        # Another call needs something new to read.
         return not way.own.passages or bool(way.new) or not way.seen.issuperset(way.own.passages)
 
 
@@ -332,7 +346,7 @@ def _relationships(rows: Sequence[Row]) -> list[int]:
 
 
 def _drop_asked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
-    """Return look-ups in one line each, none that is blank or was asked before."""
+    """Return the look-ups, each on one line, without blank ones and ones asked before."""
     unasked: dict[str, str] = {}
     for text in look_ups:
         unasked.setdefault(fold_line(text), " ".join(text.split()))
@@ -341,11 +355,11 @@ def _drop_asked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
 
 
 def _interleave(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Take the best of each ranking, then the next of each; none twice."""
+    """Return the best of each ranking, then the next of each, and so on, without repetitions."""
     turns = zip_longest(*rankings)
     return list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
 
 
 def _mix_in(new: Sequence[int], own: Sequence[int]) -> list[int]:
-    """Put one of the question's own text units after every two new ones; none twice."""
+    """Put one of the question's own passages after every two new ones, without repetitions."""
     return _interleave([new[::2], new[1::2], own])

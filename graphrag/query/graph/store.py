@@ -1,4 +1,4 @@
-"""The graph of an index and its texts: kept as numpy's and Arrow's files, mapped, looked up."""
+"""Opens, caches and looks up the graph of an index and its texts, as memory-mapped files."""
 
 import hashlib
 import logging
@@ -37,7 +37,7 @@ from graphrag.text.tokenize import word_key
 
 _log = logging.getLogger(__name__)
 
-# Raised whenever the meaning of a byte in the files of a graph changes.
+# Raise this number whenever the format of a graph's files changes.
 _FORMAT = 14
 _READ = ("entities", "relationships", "documents")
 _TABLES = ("entities", "relationships", "unit_documents", "cited_ids")
@@ -45,14 +45,15 @@ _PROBED_BYTES = 1 << 16
 _N_CACHED_ROWS = 4096
 
 _Table: TypeAlias = Any
+"""A pyarrow.Table."""
 _Column: TypeAlias = Any
-"""A pyarrow.Table, and a pyarrow.ChunkedArray."""
+"""A pyarrow.ChunkedArray."""
 _Row = TypeVar("_Row", "EntityRow", "RelationshipRow")
 
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """What the entities table says, by column, about one entity; its short id is what is cited."""
+    """One row of the entities table; answers cite its human_readable_id."""
 
     id: str
     human_readable_id: int
@@ -63,7 +64,7 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipRow:
-    """What the relationships table says, by column, about one, in its stored direction."""
+    """One row of the relationships table, in its stored direction."""
 
     human_readable_id: int
     source: str
@@ -75,7 +76,7 @@ class RelationshipRow:
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """One text unit, of the ``document`` that is called so."""
+    """One text unit; ``document`` is the name of its document."""
 
     id: str
     human_readable_id: int
@@ -84,10 +85,10 @@ class TextUnit:
 
 
 class GraphStore:
-    """Entities as nodes 0..n-1, relationships as edges that are walked both ways.
+    """The graph of an index: entities are nodes 0..n-1, relationships are edges walked both ways.
 
-    Made with :func:`build_in_memory`, or mapped from files by :func:`open_graph`. Self-loops, and
-    relationships with an end that is no entity, are never walked; their rows stay readable.
+    :func:`build_in_memory` builds one; :func:`open_graph` maps one from files. Self-loops and
+    relationships with an end that is no entity are never walked, but their rows can be read.
 
     ``tables`` are ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
     """
@@ -105,7 +106,7 @@ class GraphStore:
         self._titles = self._entities.column("title")
         self.n_entities: int = self._entities.num_rows
         self.n_relationships: int = relationships.num_rows
-        # A search reads a row for scoring it, ranking it, rendering it and for its texts.
+        # A search reads a row several times: to score, rank and render it, and for its texts.
         cache = lru_cache(_N_CACHED_ROWS)
         self.entity_row: Callable[[int], EntityRow] = cache(
             partial(_read_row, EntityRow, ENTITIES, self._entities, cited)
@@ -122,22 +123,22 @@ class GraphStore:
         return self._titles[node].as_py()
 
     def nodes_named_in(self, text: str) -> list[int]:
-        """Return the entities whose whole title stands in a text, the rarest first.
+        """Return the entities whose whole title is in a text, rarest first.
 
-        Case, width, punctuation and the endings of words don't matter; "OZ" in "WIZARD OF OZ" does
-        not count.
+        Case, width, punctuation and the endings of words don't matter. A title inside a longer
+        title that is also there does not count: "OZ" in "WIZARD OF OZ".
         """
         return self._names_of(text, self._names.find([text], self.n_entities))
 
     def names_in(self, text: str) -> list[int]:
-        """Return the names, see ``GraphArrays``, that stand in a text; as above.
+        """Return the names (entities and document titles) in a text, like :meth:`nodes_named_in`.
 
-        Those with endings are found of entities alone.
+        With other endings only entities are found, not titles of documents.
         """
         return self._names_of(text, self._names.find([text]))
 
     def _names_of(self, text: str, found: Found) -> list[int]:
-        """Return names that were found as they are, and those with endings in the other words."""
+        """Return the names found as they are and, in the remaining words, inflected names."""
         (words,) = found.words
         names = found.names.tolist()
         spans: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -155,12 +156,15 @@ class GraphStore:
         return self._rarest_first(names)
 
     def _nearest(self, nodes: Iterable[int], words: Sequence[str]) -> list[int]:
-        """Return the entities whose titles words are forms of, those that differ least."""
+        """Return the entities whose titles the words are forms of, those that differ least."""
         titles = {node: word_key(self.title(node)).split() for node in nodes}
         return self._inflection.nearest(titles, words)
 
     def with_forms(self, nodes: Sequence[int]) -> list[int]:
-        """Return entities and other forms of their names, see ``GraphArrays``, the rarest first."""
+        """Return entities and those with other forms of their names, rarest first.
+
+        See ``form_names`` of :class:`GraphArrays`.
+        """
         names, others = self.arrays.form_names, self.arrays.form_others
         ends = (np.searchsorted(names, nodes, side=side) for side in ("left", "right"))
         forms = [others[begin:end] for begin, end in zip(*ends, strict=True)]
@@ -170,13 +174,13 @@ class GraphStore:
         return sorted(dict.fromkeys(names), key=self.standing)
 
     def standing(self, name: int) -> int:
-        """Return in how many text units a name stands, also as a part of a longer one, >= 1."""
+        """Return the number (>= 1) of text units that contain a name, also inside a longer one."""
         return max(1, int(self.arrays.name_standing[name]))
 
     def rank_by_words(self, question: str, k: int) -> list[int]:
-        """Return the `k` best entities by BM25 over titles and descriptions, best first.
+        """Return the ``k`` best entities by BM25 over titles and descriptions, best first.
 
-        The first call counts the words of all entities, in time and memory that grow with them.
+        The first call counts the words of all entities; its time and memory grow with their text.
         """
         with self._counting:  # of searches that begin together one counts, the others wait
             nodes, words = self._words
@@ -184,16 +188,17 @@ class GraphStore:
 
     @cached_property
     def _words(self) -> tuple[list[int], WordIndex]:
-        """The nodes by title, so that of equal texts the same comes first, and their words."""
+        """The nodes by title and description, so that ties have a fixed order; their words."""
         details = self._entities.column("description").to_pylist()
         rows = sorted(zip(self._titles.to_pylist(), details, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
         return [node for _, _, node in rows], WordIndex.of(texts, self.languages)
 
     def neighbours(self, node: int, cap: int) -> list[tuple[int, int]]:
-        """Return the `cap` heaviest edges of a node, both ways, in O(cap): node there, edge row.
+        """Return node and edge row of the ``cap`` heaviest edges of a node, both ways, in O(cap).
 
-        Edge rows are as ``GraphArrays`` has them, signed and counted from 1.
+        Edge rows are as in :class:`GraphArrays`: counted from 1, negative against the stored
+        direction.
         """
         arrays = self.arrays
         begin = int(arrays.edge_ptr[node])
@@ -210,9 +215,9 @@ def _read_row(
 
 
 class TextUnits:
-    """Ranks text units and reads them, by passages of ``passage_tokens``, see :class:`Passages`.
+    """Ranks and reads text units by passages of ``passage_tokens`` tokens, see :class:`Passages`.
 
-    ``documents``: what each text unit's document is called.
+    ``documents``: the document name of each text unit.
     """
 
     def __init__(
@@ -223,19 +228,20 @@ class TextUnits:
         self._by_size: dict[int | None, TextUnits] = {passage_tokens: self}
         self._counting = Lock()
         self.passage: Callable[[int], Passage[TextUnit]] = lru_cache(_N_CACHED_ROWS)(self._passage)
-        """Reads a passage by its place, with the text unit that it is of."""
+        """Reads a passage, with its text unit, by its place among all passages."""
 
     def in_passages(self, size: int | None) -> "TextUnits":
-        """Return the same text units by passages of another size."""
+        """Return the same text units with passages of another size."""
         with self._counting:
             if size not in self._by_size:
                 self._by_size[size] = TextUnits(self._texts, self._documents, size)
             return self._by_size[size]
 
     def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
-        """Return rows and scores of at most `k` text units by BM25, those of their best passages.
+        """Return row and BM25 score of the text units with the ``k`` best passages, best first.
 
-        The first call counts the words of all texts, unless they were counted before.
+        A text unit has the score of its best passage. The first call counts the words of all texts,
+        unless they were counted before.
         """
         ranked = self._ready()
         best = best_of(ranked.passages.scores(question), k, ranked.precedence)
@@ -245,17 +251,17 @@ class TextUnits:
         return list(scores.items())
 
     def by_row(self, scores: Mapping[str, float]) -> dict[int, float]:
-        """Return scores of text units by row, given by id; an id that none has is left out."""
+        """Return scores by row of text units, given by id; unknown ids are left out."""
         rows = self._texts.rows
         return {rows[name]: score for name, score in scores.items() if name in rows}
 
     def best(self, masses: Mapping[int, float], k: int, question: str) -> list[int]:
-        """Return the places of the passages of the `k` text units with most mass, most first.
+        """Return the passages, by place, of the ``k`` text units with most mass, best first.
 
-        The mass of a text unit, given by row, is that of its passage with the highest score by the
-        words of the question; its others have a part of it, as of the score. Blank text units are
-        left out. Sums that differ only by the order of their terms are equal, and ordered by
-        human_readable_id.
+        ``masses`` maps row of a text unit to mass. The passage with the highest score by the words
+        of the question has the mass of its text unit; the other passages have a part of it in
+        proportion to their scores. Blank text units are left out. Masses that differ only by
+        rounding are equal, and ordered by human_readable_id.
         """
         ranked = self._ready()
         rows = np.array(list(masses), np.int64)
@@ -304,7 +310,7 @@ class TextUnits:
 
 
 def _sort_units(table: _Table) -> npt.NDArray[np.int64]:
-    """Return the rows of text units by their number, and by id and text where several share it."""
+    """Return the rows of text units ordered by human_readable_id, ties by id and text."""
     numbers = table.column("human_readable_id").to_numpy()
     if len(np.unique(numbers)) == len(numbers):
         return np.argsort(numbers)
@@ -315,9 +321,9 @@ def _sort_units(table: _Table) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The passages of texts; the precedence of each text unit, and of each passage.
+    """The passages of texts, and the precedence of each text unit and of each passage.
 
-    They come by number and id, whatever the table's order.
+    Precedence follows human_readable_id and id, whatever the table's order.
     """
 
     passages: Passages
@@ -327,26 +333,28 @@ class _Ranked:
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """A graph and the texts behind it."""
+    """A graph and the texts that it was extracted from."""
 
     graph: GraphStore
     text_units: TextUnits
 
     @property
     def has_texts(self) -> bool:
-        """Say whether the index has text units."""
+        """Whether the index has text units."""
         return len(self.graph.arrays.unit_topics) > 0
 
 
 def open_graph(files: Mapping[str, Path], texts: IndexTexts | None = None) -> OpenedGraph:
-    """Map the graph of an index, building it first where that was not done since it changed.
+    """Map the graph of an index from files, building it first if the tables changed since.
 
-    ``files``: Parquet or CSV files of the tables ``entities``, ``relationships`` and ``text_units``
-    and, where there is one, of ``documents``; others are passed over. The graph lies in the folder
-    ``tog_graph`` beside the entities table, in one that is named by the tables' fingerprint and put
-    there whole; of processes that build it at once the first to finish wins. Where that can't be
-    written, the graph is built in memory. ``texts``: the text units, where they are open. Raises
-    UnreadableTableError if a table lacks a column or can't be read.
+    - ``files``: Parquet or CSV files of the tables ``entities``, ``relationships``, ``text_units``
+      and, if there is one, ``documents``; other tables are ignored.
+    - ``texts``: the text units, if they are open already.
+
+    The graph is kept in the folder ``tog_graph`` beside the entities table, in a subfolder named
+    after the tables' fingerprint that appears only when complete. If several processes build it at
+    once, the first to finish wins. If the folder can't be written, the graph is built in memory.
+    Raises UnreadableTableError if a table lacks a column or can't be read.
     """
     texts = texts or open_texts(files.get("text_units"))
     name = fingerprint_files(files, texts.name)
@@ -365,13 +373,16 @@ def build_in_memory(
     text_units: IndexTexts | Source = None,
     documents: Source = None,
 ) -> OpenedGraph:
-    """Build the graph of an index, which leaves no file; see :func:`open_graph`.
+    """Build the graph of an index without writing files; see :func:`open_graph`.
 
-    Entities have ``id`` and ``title``, relationships ``source`` and ``target`` (titles), both
-    optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
-    ``weight`` (default 1); text units, if they are not open, ``id``, ``text`` and optionally
-    ``human_readable_id`` and ``document_id``; documents ``id`` and ``title``. Of entities with the
-    same title the first is used. Raises UnreadableTableError if a column is missing that is needed.
+    - ``entities``: ``id``, ``title``; optional: ``human_readable_id``, ``description``,
+      ``text_unit_ids``. The first of several entities with the same title is used.
+    - ``relationships``: ``source``, ``target`` (titles); optional: the same three and ``weight``
+      (default 1).
+    - ``text_units``: opened, or ``id``, ``text``; optional: ``human_readable_id``, ``document_id``.
+    - ``documents``: ``id``, ``title``.
+
+    Raises UnreadableTableError if a required column is missing.
     """
     texts = text_units if isinstance(text_units, IndexTexts) else open_texts(text_units)
     batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
@@ -385,11 +396,11 @@ def build_in_memory(
 
 
 def fingerprint_files(files: Mapping[str, Path], texts: str = "") -> str:
-    """Return a hash that changes when a table does, without reading the tables.
+    """Return a hash that changes when a table changes, without reading whole tables.
 
-    ``texts`` stands for the content of the text units. It covers each other file's name, length and
-    time of change, and its first and last 64 KiB: a Parquet file ends with row counts and column
-    statistics, so that a rewritten one is noticed, too.
+    ``texts`` is the name of the text units' content (``IndexTexts.name``). For each other file the
+    hash covers name, length, modification time, and the first and last 64 KiB: a Parquet file ends
+    with row counts and column statistics, so that a rewritten file is noticed, too.
     """
     digest = hashlib.blake2b(f"{_FORMAT} {texts}".encode(), digest_size=16)
     for path in filter(None, map(files.get, _READ)):
@@ -403,7 +414,7 @@ def fingerprint_files(files: Mapping[str, Path], texts: str = "") -> str:
 
 
 def _write_graph(folder: Path, files: Mapping[str, Path], texts: IndexTexts) -> None:
-    """Build a graph in an empty folder: ``.npy`` arrays and uncompressed Arrow IPC tables."""
+    """Build a graph in an empty folder, as ``.npy`` arrays and uncompressed Arrow IPC tables."""
     began = time.perf_counter()
     with ExitStack() as open_files:
         writers: dict[str, Any] = {}
@@ -424,7 +435,7 @@ def _write_graph(folder: Path, files: Mapping[str, Path], texts: IndexTexts) -> 
 
 
 def _map_graph(folder: Path, texts: IndexTexts) -> OpenedGraph:
-    """Map the graph in a folder; nothing is read but the beginnings and ends of its files."""
+    """Map the graph in a folder; only the beginnings and ends of its files are read."""
     arrays = map_arrays(folder, GraphArrays)
     tables = {name: map_table(folder / f"{name}.arrow") for name in _TABLES}
     return _open(arrays, tables, texts)

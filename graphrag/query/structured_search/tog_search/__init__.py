@@ -1,4 +1,4 @@
-"""The searches of :mod:`graphrag.query.graph`, under the name that they had until 1.1.0."""
+"""Re-exports the searches of :mod:`graphrag.query.graph` under the import path used until 1.1.0."""
 
 from graphrag.query.graph import (
     GraphSearch,
