@@ -1,8 +1,8 @@
 """Lays this project over the released ``graphrag`` without replacing a file of it.
 
 ``graphrag_overlay.pth`` (from Python 3.15 on ``graphrag_overlay.start``) calls ``start`` when the
-interpreter starts, so by then this may import only ``sys`` and ``importlib.machinery``. Whatever
-goes wrong leaves the release as it is, and one warning says what is off; see docs/design.md.
+interpreter starts, so this module may import only ``sys`` and ``importlib.machinery`` at its top.
+If anything goes wrong, the release stays as it is and one warning says why; see docs/design.md.
 """
 
 import sys
@@ -84,8 +84,8 @@ _LATER: "dict[str, tuple[str, ...]]" = {
     f"{_NOUNS}.resource_loader": ("nltk",),
     f"{_NOUNS}.syntactic_parsing_extractor": ("spacy",),
 }
-"""Modules that name large packages, and use them rarely or never: seconds for a search that does
-not. There the packages are imported when they are first used."""
+"""Module -> large packages that it imports but uses rarely or never. They are imported when they
+are first used, which saves a search seconds."""
 
 
 _MOVED = {
@@ -100,18 +100,18 @@ _MOVED = {
     "graphrag.query.models": "graphrag.query.client.models",
     "graphrag.query.tokens": "graphrag.query.client.tokens",
 }
-"""Where the documentation of 1.0 and 1.1 let code of one's own import from -> where it lies now;
-of two that begin alike the longer one first."""
+"""Module that the documentation of 1.0 and 1.1 named for imports -> where it is now. If two begin
+alike, the longer one comes first."""
 
 
 class _Overlay:
     checked: bool = False
     cause: str | None = None
-    """Why nothing more is added to the release; None while all is well."""
+    """Why nothing more is added to the release; None if all is well."""
 
 
 def trouble() -> str | None:
-    """Say why the project could not be laid over the release, or None if it could."""
+    """Return why the project could not be laid over the release; None if it could."""
     _check_release()
     return _Overlay.cause
 
@@ -125,7 +125,7 @@ def start() -> None:
 
 
 def activate() -> None:
-    """Put the finder in place, and add to what is loaded already; a second call does nothing."""
+    """Add the import finder, and extend the modules already loaded; a second call does nothing."""
     if _OverlayFinder in sys.meta_path:
         return
     sys.meta_path.insert(0, _OverlayFinder)
@@ -147,13 +147,13 @@ def main() -> None:
 
 
 class _OverlayFinder:
-    """The one finder; everything that is not named here is left to the others."""
+    """Finds the modules that the overlay extends, moves or adds, and leaves others alone."""
 
     @staticmethod
     def find_spec(
         name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """Find a module to add to, or one of this project's own beside this file."""
+        """Return the spec of a module to extend, of a moved one, or of this project's own."""
         if path is None or not name.startswith(_PACKAGES):
             return None
         for before, now in _MOVED.items():
@@ -181,7 +181,7 @@ def _run_with(
             # A loader may serve several modules.
             step(module, run) if module.__name__ == name else run(module)
 
-        # On this one object: another tool's loader keeps all that it can do.
+        # Only this object changes, so another tool's loader keeps all its abilities.
         loader.exec_module = exec_module
     except Exception as error:
         _give_up(name, error)
@@ -221,7 +221,7 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
 
 
 class _Moved:
-    """Gives a module under the name that it had before: the same one, so that its types are."""
+    """Loads a module under its earlier name: the same module object, so its types are the same."""
 
     def __init__(self, name: str) -> None:
         self._name, self._spec = name, None
@@ -238,7 +238,7 @@ class _Moved:
 
 
 class _Later:
-    """Stands for a module or a name in it, which is imported when it is called."""
+    """Stands for a module or a name in it, which is imported when it is first used."""
 
     __slots__ = ("_module", "_names")
 
@@ -276,7 +276,7 @@ class _Later:
 
 
 def _leave(function: str, name: str) -> None:
-    """Leave what a package imports itself or sets up, which ``_import_later`` does not see."""
+    """Delay packages that ``_import_later`` does not see, or set up what they would set up."""
     try:
         from graphrag.query import delayed_imports
 
@@ -286,8 +286,8 @@ def _leave(function: str, name: str) -> None:
 
 
 def _add_to(module: "ModuleType") -> None:
-    # The seam between the release and this project. Whatever is raised here would be raised by
-    # an import statement of the release, so it is told and goes no further.
+    # The release and this project meet here. An error here would come out of an import statement
+    # of the release, so it is reported and not raised.
     _check_release()
     if _Overlay.cause is None:
         try:
@@ -299,7 +299,7 @@ def _add_to(module: "ModuleType") -> None:
 
 
 def _check_release() -> None:
-    """Compare the installed release with the one this project was written for, once."""
+    """Check, once, that the installed release is the one this project was written for."""
     if _Overlay.checked:
         return
     _Overlay.checked = True
@@ -324,7 +324,7 @@ def _give_up(name: str, error: Exception) -> None:
         from graphrag.installation import missing_requirements, pip_install
 
         missing = missing_requirements()
-    except Exception:  # nothing may stop the warning; the error below is told all the same
+    except Exception:  # nothing may stop the warning; the error below is reported all the same
         missing, pip_install = [], str
     if isinstance(error, ModuleNotFoundError) and missing:
         _warn(f"not installed: {', '.join(missing)}", f"run: {pip_install(missing)}")
@@ -340,7 +340,7 @@ def _warn(cause: str, remedy: str) -> None:
     _Overlay.cause = cause
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] # as under pythonw
         return
-    # Not by the module warnings, whose filters may turn it into an error.
+    # Not through the module warnings, because its filters may turn the warning into an error.
     sys.stderr.write(
         f"Warning: graphrag runs as released, without gtog: {cause}; {remedy}, "
         f"or set {_OFF}=0 to hear no more of it.\n"
@@ -358,5 +358,5 @@ def _refuse_eval(module: "ModuleType") -> None:
         settings = {"allow_extra_args": True, "ignore_unknown_options": True}
         add = module.app.command("eval", context_settings=settings, add_help_option=False)
         add(refuse)
-    except Exception:  # told already; without a command line there is nothing to refuse in
+    except Exception:  # reported already; without a command line there is nothing to refuse
         return

@@ -1,7 +1,7 @@
-"""What this project needs from its environment, read from its own metadata.
+"""Reads this project's requirements from its metadata, and says which are missing.
 
 The project is on no package index, so a hint can't say ``pip install gtog[...]``: it names the
-missing libraries with the ranges that pyproject.toml gives them.
+missing libraries with the version ranges of pyproject.toml.
 """
 
 import re
@@ -10,15 +10,15 @@ from importlib.metadata import PackageNotFoundError, distribution, metadata, req
 from importlib.util import find_spec
 
 WORDLLAMA, HASHED = "wordllama", "hashed-ngrams"
-"""What ``model`` is in the settings of an embedding by learned word vectors, or hashed n-grams."""
+"""The ``model`` in the settings of an embedding by learned word vectors, or by hashed n-grams."""
 STAND_IN = "hashed n-grams embed the texts here, as wordllama has no package for this platform"
-"""What is said where they do in its place."""
+"""Shown if hashed n-grams replace the word vectors."""
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def requirements(extra: str | None = None) -> list[str]:
-    """List what the project needs always, or what an extra adds: distributions with their ranges.
+    """Return the project's requirements, or those that an extra adds, with their version ranges.
 
     Empty if the project has no metadata, as in a frozen program.
     """
@@ -26,7 +26,7 @@ def requirements(extra: str | None = None) -> list[str]:
 
 
 def _read_requirements(extra: str | None) -> dict[str, str]:
-    """Return distribution with its range -> the marker of where it is needed."""
+    """Return each requirement with its range -> the marker that says where it is needed."""
     try:
         lines = requires("gtog") or []
     except PackageNotFoundError:
@@ -41,7 +41,7 @@ def _read_requirements(extra: str | None) -> dict[str, str]:
 
 
 def extras() -> list[str]:
-    """List the extras that a user may want: not those that test or check the project."""
+    """Return the extras that a user may want, without those that test or check the project."""
     try:
         names = metadata("gtog").get_all("Provides-Extra") or []
     except PackageNotFoundError:
@@ -50,7 +50,7 @@ def extras() -> list[str]:
 
 
 def missing_requirements(extra: str | None = None) -> list[str]:
-    """List those requirements on this platform of which no version at all is installed."""
+    """Return the requirements on this platform that are not installed in any version."""
     return [
         line
         for line, marker in _read_requirements(extra).items()
@@ -59,21 +59,21 @@ def missing_requirements(extra: str | None = None) -> list[str]:
 
 
 def has_no_wordllama() -> bool:
-    """Say whether this platform has no package of learned word vectors: n-grams stand in."""
+    """Say whether this platform has no package of learned word vectors, so n-grams stand in."""
     if find_spec(WORDLLAMA) is not None:
         return False
     return not any(line.startswith(WORDLLAMA) for line in missing_requirements())
 
 
 def pip_install(lines: Iterable[str]) -> str:
-    """Return the command that installs these requirements, as every shell takes it."""
+    """Return the command that installs these requirements, quoted for any shell."""
     return " ".join(["pip install", *(f'"{line}"' for line in lines)])
 
 
 def extra_hint(extra: str) -> str:
     """Return the command that installs what an extra of this project still lacks.
 
-    It names the whole extra where every distribution is there, and one of them is broken.
+    If nothing is lacking, because one of its libraries is broken, it names the whole extra.
     """
     return pip_install(missing_requirements(extra) or requirements(extra))
 
@@ -82,12 +82,15 @@ _troubles = set[Callable[[], str | None]]()
 
 
 def ask_overlay(trouble: Callable[[], str | None]) -> None:
-    """Ask this too why the project can't run here: the overlay stands above, and says it down."""
+    """Let :func:`problem` also ask this function why the project can't run here.
+
+    The overlay passes its own, because this module does not import the overlay.
+    """
     _troubles.add(trouble)
 
 
 def problem() -> str | None:
-    """Say in one sentence why the project's commands can't run here, or None if they can."""
+    """Return one sentence on why the project's commands can't run here; None if they can."""
     for cause in filter(None, (trouble() for trouble in _troubles)):
         return f"there is no gtog here: {cause}."
     missing = missing_requirements()

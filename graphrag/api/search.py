@@ -1,4 +1,4 @@
-"""The search functions of ``graphrag.api``: those of the release, untouched but counted, and ours.
+"""Defines the search functions of ``graphrag.api``: the released ones, counted, and our own.
 
 Importing this module imports nothing that the release has not imported already.
 """
@@ -58,7 +58,7 @@ _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
 def _read_own_sections(config: object) -> object:
-    """Read a mapping with the sections of our searches, which the released class drops."""
+    """Read settings with the sections of our searches, which the released class drops."""
     from graphrag.config.project_settings import ProjectConfig
 
     if isinstance(config, GraphRagConfig) and not isinstance(config, ProjectConfig):
@@ -70,9 +70,9 @@ _Config = Annotated[GraphRagConfig, BeforeValidator(_read_own_sections)]
 
 
 def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -> _Search:
-    """Return a released function that counts its calls; ``finder`` finds what the model was shown.
+    """Return a released function that counts its calls.
 
-    Without it, that are the batches of reports.
+    ``finder`` finds the context that the model was shown; None for the batches of reports.
     """
     parameters = signature(search)
 
@@ -107,9 +107,9 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
 
 
 def _counted_stream(search: Callable[..., Any]) -> _Stream:
-    """Return a released function that streams, whose models are asked as those of all searches.
+    """Return a released function that streams, with counted models.
 
-    So what a model thinks is not shown, and what its service refuses is left out.
+    So a model's thoughts are not shown, and parameters that its service refuses are left out.
     """
     parameters = signature(search)
 
@@ -148,7 +148,7 @@ def _count(config: GraphRagConfig) -> GraphRagConfig:
 
 @contextmanager
 def _own_log() -> "Generator[CallLog]":
-    """Count the calls of the block in a log of its own, and add them to one that is open."""
+    """Count the calls of the block in a log of its own, and add them to the outer log, if any."""
     from graphrag.query.client.usage import CallLog, current_scope, measure_calls
 
     outer, log = current_scope(), CallLog(live=True)
@@ -164,7 +164,7 @@ def _own_log() -> "Generator[CallLog]":
 class _Batches(NoopQueryCallbacks):
     """Keeps the batches of reports that a global search shows its model.
 
-    Without a point to answer from it gives a fixed sentence, and no model writes the response.
+    If these hold no point to answer from, it gives a fixed sentence that no model wrote.
     """
 
     def __init__(self) -> None:
@@ -180,9 +180,9 @@ class _Batches(NoopQueryCallbacks):
 
 
 def find_context(template: str, fields: _Args, prompt: str) -> str | None:
-    """Return what stands in a prompt for its template's ``{context_data}``.
+    """Return the part of a prompt that stands for its template's ``{context_data}``.
 
-    None if the prompt was not made from it; ``""`` for a template without the field.
+    None if the prompt was not made from the template; "" if the template has no such field.
     """
     mark = "\x00context\x00"
     first, *others = template.format(context_data=mark, **fields).split(mark)
@@ -194,7 +194,7 @@ def find_context(template: str, fields: _Args, prompt: str) -> str | None:
 
 
 def _context_in_answer(method: str) -> _ContextFinder:
-    """Find the context of a search whose only completion is its answer."""
+    """Return a finder of the context, for a search whose only completion is its answer."""
 
     def find(config: GraphRagConfig, arguments: _Args, log: "CallLog") -> str:
         if not log.prompts:
@@ -208,7 +208,7 @@ def _context_in_answer(method: str) -> _ContextFinder:
 
 
 def _follow_up_contexts(config: GraphRagConfig, arguments: _Args, log: "CallLog") -> dict[str, str]:
-    """Find the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
+    """Return the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
     fields = {
         "response_type": "multiple paragraphs",  # the release fixes it, whatever the caller's
         "global_query": arguments["query"],
@@ -275,7 +275,7 @@ def _open_index(
     from graphrag.query.index.header import IndexHeader, SearchOptions
     from graphrag.query.index.tables import IndexTables
 
-    # The released log file, unless the caller has handlers of its own, which it would drop.
+    # Open the released log file, unless the caller has handlers, which that would drop.
     if not logging.getLogger("graphrag").handlers:
         from graphrag.logger.standard_logging import init_loggers
 
@@ -288,21 +288,36 @@ _DOC = """{first}
 
 {parameters}
 
-``response_type``: free-form description of the answer's form; "Multiple Paragraphs" if you leave it
-out. ``callbacks``: told of the context, and of every piece of the response as it arrives; without
-any, the reply is not streamed, and its tokens are those that the provider reports. ``verbose``:
-whether the log file gets debug lines.
+``response_type``: free-form description of the answer's form; "Multiple Paragraphs" by default.
+``callbacks``: called with the context, and with every piece of the response as it arrives. Without
+callbacks the reply is not streamed, and its tokens are those that the provider reports.
+``verbose``: whether the log file gets debug lines.
 
+Returns a CountedSearchResult, which also unpacks as ``(response, context_data)``; the function
+with ``_streaming`` in its name takes the same arguments and yields the response piece by piece.
 Raises SearchError if the search gave no usable response.
 """
 _GRAPH_PARAMETERS = """\
-``config``: a GraphRagConfig, or a mapping of settings; its section of the method, where it has one,
-sets how it searches. ``entities``, ``relationships``, ``text_units``: tables of the index; without
-text units it answers from relationships."""
+Call ``tog_search`` and ``ppr_search`` alike:
+
+    result = await tog_search(
+        config=config, entities=entities, relationships=relationships, text_units=text_units,
+        query="Who signed?",
+    )
+    print(result.response)
+
+``config``: a GraphRagConfig, or a mapping of settings; its section for the method, if it has one,
+sets how the method searches. ``entities``, ``relationships``, ``text_units``: tables of the index;
+without text units the answer rests on relationships."""
 _RANKED_PARAMETERS = """\
-``config``: a GraphRagConfig, or a mapping of settings; the section ``basic_search`` holds, with
-``passage_tokens`` of a mapping. ``text_units``: table of the index, prepared anew by each call,
-which takes seconds for a large one."""
+Call ``bm25_search``, ``hybrid_search`` and ``agentic_search`` alike:
+
+    result = await hybrid_search(config=config, text_units=text_units, query="Who signed?")
+    print(result.response)
+
+``config``: a GraphRagConfig, or a mapping of settings; its section ``basic_search`` applies, and
+``passage_tokens`` in it only if ``config`` is a mapping. ``text_units``: a table of the index. Each
+call prepares it anew, which takes seconds for a large table."""
 
 
 _Opened = tuple[Any, str, _Callbacks]

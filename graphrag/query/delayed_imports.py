@@ -1,4 +1,4 @@
-"""Packages that an import names and hardly anybody asks: they run when a name is looked for."""
+"""Delays large packages that are imported but rarely used: they run when a name is looked up."""
 
 import os
 import sys
@@ -13,24 +13,24 @@ _begun: set[str] = set()
 
 
 def leave_client() -> None:
-    """Let a later ``import lancedb`` take half of its time.
+    """Halve the time of a later ``import lancedb``.
 
-    It takes only models from the client of catalog services, whose package then does not run.
+    lancedb takes only models from the client of catalog services, whose package then does not run.
     """
     _leave("lance_namespace_urllib3_client")
 
 
 def leave_openai() -> None:
-    """Let the release import the types that it takes from OpenAI's client a second faster.
+    """Make the release's import of types from OpenAI's client a second faster.
 
-    They stand in modules of their own, which need neither the client nor its other 500 types.
+    The types stand in modules of their own, which need neither the client nor its other 500 types.
     """
     if _leave("openai"):
         _leave("openai.types")
 
 
 def point_to_encodings() -> None:
-    """Have tiktoken take the encodings that litellm brings, as litellm's import does."""
+    """Make tiktoken read the encodings that litellm brings, as importing litellm would."""
     with suppress(ValueError):  # a stand-in has no spec
         litellm = find_spec("litellm")
         if litellm is not None and litellm.origin is not None:
@@ -59,7 +59,7 @@ class _Unread(ModuleType):
             if self.__name__ not in _begun:
                 own = f"{self.__name__}.{name}"
                 if not name.startswith("__") and find_spec(own) is not None:
-                    return import_module(own)  # which may be asked for by a part that runs first
+                    return import_module(own)  # a part that runs first may ask for it
                 assert self.__spec__ is not None
                 assert self.__spec__.loader is not None
                 _begun.add(self.__name__)

@@ -1,7 +1,8 @@
-"""The released search methods behind one call: a question in, an outcome or an error out.
+"""Runs the released search methods behind one call: a question in, an outcome or an error out.
 
-The released engines block the loop while they embed, and keep state; not so here. They swallow
-errors: a search whose calls failed is none, whatever its engine gave (see ``GraphIndex.search``).
+The released engines block the event loop while they embed, and keep state; these don't. The
+released engines also swallow errors: here a search with a failed call counts as failed, whatever
+its engine gave (see ``GraphIndex.search``).
 """
 
 import asyncio
@@ -58,7 +59,7 @@ T = TypeVar("T")
 
 
 class UnusableReplyError(ValueError):
-    """The model answered a step of the search with nothing that the step can use."""
+    """Raised when the model's reply to a step of the search holds nothing that the step can use."""
 
 
 def _copy(engine: T, **changes: object) -> T:
@@ -68,7 +69,7 @@ def _copy(engine: T, **changes: object) -> T:
 
 
 class _KnownVectors:
-    """The embedding model of an engine, which asks it without waiting: text -> awaited vector."""
+    """Stands for an engine's embedding model: it returns vectors that were awaited before."""
 
     def __init__(self, vectors: Mapping[str, list[float]]) -> None:
         self._vectors = vectors
@@ -78,7 +79,7 @@ class _KnownVectors:
 
 
 class _ToldStore:
-    """Vectors of one search, which tell the ids of what they find before they return it."""
+    """Wraps a store of vectors, and reports the ids that it finds before it returns them."""
 
     def __init__(self, store: "VectorStore", tell: Callable[[list[str]], None]) -> None:
         self._store, self._tell = store, tell
@@ -90,31 +91,34 @@ class _ToldStore:
 
 
 class Records(Protocol):
-    """What an index has around what the vectors of a question find."""
+    """Finds the records of an index around what the vectors of a question find."""
 
     def around(self, ids: list[str] | None) -> dict[str, Any]:
-        """Return the records that a builder is given, by its attributes; None: those of all."""
+        """Return the records for a builder, by its attributes' names; None for those of all ids."""
         ...
 
 
 class ContextMaker:
-    """Makes the contexts of a released builder, one at a time and in a thread.
+    """Makes contexts by a released builder, one at a time and in a thread.
 
-    The builder holds no records; each context is made from a copy of it with the few that
-    ``records`` have around what its vectors find. ``store`` names its attribute with these,
-    ``without`` one that it is not given.
+    The builder holds no records. Each context is made from a copy of the builder with the few
+    ``records`` around what its vectors find. ``store`` names the builder's attribute with the
+    vectors, ``without`` an attribute that it is not given.
     """
 
     def __init__(self, builder: object, store: str, records: Records, without: str = "") -> None:
         self._builder, self._store = builder, store
         self._records, self._without = records, without
-        # More of them at once would take no less time, and keep the loop.
+        # Several threads would take no less time, and would slow down the event loop.
         self._thread = ThreadPoolExecutor(1)
 
     async def make(
         self, question: str, vector: list[float], **params: Any
     ) -> "ContextBuilderResult":
-        """Return the context of a question, whose vector is known, under a builder's parameters."""
+        """Return the context of a question.
+
+        ``vector`` is the question's, ``params`` are the builder's parameters.
+        """
         context = copy_context()
 
         def make() -> "ContextBuilderResult":
@@ -137,13 +141,13 @@ class ContextMaker:
         store = _ToldStore(getattr(builder, self._store), hand_in)
         known = _KnownVectors({question: vector})
         vars(builder).update({self._store: store, "text_embedder": known})
-        if not question:  # no vectors are asked then
+        if not question:  # then no vectors are searched
             hand_in(None)
         return builder.build_context(query=question, **params)
 
 
 class ContextSearch:
-    """The released local and basic search: one context, one call."""
+    """Runs the released local or basic search: one context, one call."""
 
     def __init__(
         self, engine: "LocalSearch | BasicSearch", store: "VectorStore", contexts: ContextMaker
@@ -170,7 +174,7 @@ class ContextSearch:
 
 
 class _Made:
-    """A builder of the context that was made before."""
+    """Stands for a builder: it returns a context that was made before."""
 
     def __init__(self, context: "ContextBuilderResult") -> None:
         self._context = context
@@ -180,7 +184,7 @@ class _Made:
 
 
 def _hear(model: Any, hear: Callable[[str], Awaitable[None]]) -> Any:
-    """Return a model whose whole replies are heard before the engine gets them."""
+    """Return a model that passes each whole reply to ``hear`` before the engine gets it."""
 
     async def completion_async(**kwargs: object) -> object:
         reply = await model.completion_async(**kwargs)
@@ -192,7 +196,7 @@ def _hear(model: Any, hear: Callable[[str], Awaitable[None]]) -> Any:
 
 
 class GlobalMapReduce:
-    """The released global search: a call for each batch of reports, one over what they gave."""
+    """Runs the released global search: a call for each batch of reports, one over their points."""
 
     def __init__(self, engine: "GlobalSearch") -> None:
         self._engine = engine
@@ -217,7 +221,7 @@ class GlobalMapReduce:
         if unread:
             msg = f"{unread} of {len(replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
-        # Without a point to answer from, a fixed sentence stands in for the last call.
+        # Without a point to answer from, a fixed sentence replaces the last call.
         n_last = (result.llm_calls_categories or {})["reduce"]
         response = cast("str", result.response)
         return Outcome(
@@ -229,10 +233,10 @@ class GlobalMapReduce:
 
 
 class DriftSearch:
-    """The released DRIFT search, with the state of each question kept apart.
+    """Runs the released DRIFT search, with the state of each question kept apart.
 
-    Steps that the engine runs side by side are waited for, not canceled, when one fails: their
-    requests are under way and will be charged for.
+    When a step fails, the steps that run beside it are waited for, not canceled: their requests are
+    under way and will be charged for.
     """
 
     def __init__(self, engine: "DRIFTSearch", contexts: ContextMaker) -> None:
@@ -294,10 +298,10 @@ class DriftSearch:
 def _run_as_tasks(
     step: Callable[..., Awaitable[T]], tasks: "list[asyncio.Task[Any]]"
 ) -> Callable[..., Awaitable[T]]:
-    """Return a step that runs as a task, which is noted.
+    """Return a step that runs as a task, which is added to ``tasks``.
 
-    The first one to fail ends the search. What the others raise nobody would hear but Python, which
-    prints it.
+    The first task to fail ends the search. Errors of the others are dropped, because nobody waits
+    for them and Python would print them.
     """
     has_failed = False
 
@@ -349,7 +353,7 @@ def build_released(
 ) -> SearchEngine:
     """Make the engine of local, basic or DRIFT search, with counted models.
 
-    ``records``: those that its contexts are made of.
+    ``records`` finds the records that the contexts are made of.
     """
     config, options = count_models(header.config), header.options
     prompts = _read_prompts(header, method)

@@ -1,4 +1,4 @@
-"""One built GraphRAG project, opened once and then asked many questions at the same time."""
+"""Opens a built GraphRAG project once, and answers many questions on it at the same time."""
 
 import asyncio
 import time
@@ -39,10 +39,10 @@ _Part = TypeVar("_Part")
 
 
 class SearchError(RuntimeError):
-    """A search gave no usable response.
+    """Raised when a search gave no usable response.
 
-    ``refused``: nor would any further request get one; ``context_is_full``: its model's context had
-    no room for a request or a reply.
+    ``refused``: whether every further request would be refused, too. ``context_is_full``: whether
+    its model's context had no room for a request or a reply.
     """
 
     def __init__(self, message: str, refused: bool = False, context_is_full: bool = False) -> None:
@@ -56,10 +56,13 @@ def _search_error(failure: FailedCall, budget: str) -> SearchError:
 
 
 class GraphIndex:
-    """A built index and the engines that search it.
+    """Searches a built index, from any number of tasks of one event loop.
 
-    Make one with :meth:`open`; ask it with :meth:`search`, from any number of tasks of one
-    event loop. Engines are built at the first question of their method and then kept.
+        index = await GraphIndex.open(root="my_project")
+        result = await index.search(method="tog", question="Who signed?")
+        print(result.response)
+
+    The engine of a method is built at its first question and then kept.
     """
 
     def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
@@ -82,12 +85,13 @@ class GraphIndex:
     ) -> "GraphIndex":
         """Open a project folder, leaving the working directory and the environment alone.
 
-        With ``vectors=False`` tables and vectors are looked for by the first search that reads
-        them, which then raises what is said below of them. ``tells_changes`` as of ``read_header``.
-        Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
-        vector store is missing or has another embedding size.
+        ``data_dir`` is the folder of the tables, if it is not the one in the settings. With
+        ``vectors=False`` tables and vectors are looked for by the first search that reads them,
+        which then raises the errors below. ``tells_changes`` as in ``read_header``. Raises
+        SettingsError if the settings can't be read. Raises IndexNotBuiltError if tables or vectors
+        are missing, can't be read, or the vectors are another model's.
         """
-        methods = ("local", "basic") if vectors else ()  # these need all that any method does
+        methods = ("local", "basic") if vectors else ()  # together they need all that others do
         header = await read_header(
             root, data_dir, options or SearchOptions(), methods, tells_changes
         )
@@ -96,9 +100,9 @@ class GraphIndex:
         return index
 
     def under(self, header: IndexHeader, budget: str | None = None) -> "GraphIndex":
-        """Return the index under other settings of a method; it shares what is made of tables.
+        """Return the index with other settings of a method; both share what is made of tables.
 
-        ``budget`` names the setting that bounds the context, None where it is the project's own.
+        ``budget`` names the setting that bounds the context; None for the project's own.
         """
         if header is self.header and budget is None:
             return self
@@ -114,13 +118,15 @@ class GraphIndex:
         on_text: "OnText | None" = None,
         log: CallLog | None = None,
     ) -> "CountedSearchResult":
-        """Answer a question.
+        """Answer a question by a search method; return a CountedSearchResult.
 
         - ``method``: {"tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid",
           "agentic"}.
         - ``on_text``: receives the response piece by piece.
-        - ``log``: where the calls are recorded, also when the search fails; brings the limit and
-          the journal of a run.
+        - ``log``: records the calls, even if the search fails; brings the limit and the journal of
+          a run.
+
+        Raises SearchError if there is no usable response, ValueError if the method is unknown.
         """
         from graphrag.query.search_result import make_result
 
@@ -152,7 +158,7 @@ class GraphIndex:
         return self._engines[method]
 
     async def _build_engine(self, method: str) -> "SearchEngine":
-        self.header.prompt_files(method)  # the released engines would take their own in silence
+        self.header.prompt_files(method)  # the released engines silently use default prompts
         if (root := self._unchecked) is not None:
             await asyncio.to_thread(check_tables, self.tables, self.header.config, root, (method,))
             check_vectors(self.header.config, root, (method,))
@@ -169,7 +175,7 @@ class GraphIndex:
 
 
 class _Shared:
-    """What all searches of an index share, each part made once, while other searches go on."""
+    """Keeps what all searches of an index share; each part is made once, beside other searches."""
 
     def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
         self._config, self._tables = header.config, tables
@@ -242,7 +248,7 @@ class _Shared:
     def _meaning(
         self, config: "GraphRagConfig", model: "ModelConfig | None", opened: "OpenedGraph"
     ) -> "TextMeaning | None":
-        """Return the meaning of the texts by a model, the same for all searches that ask it."""
+        """Return the ``TextMeaning`` of a model, the same one for all searches that ask it."""
         if model is None:
             return None
         from graphrag.query.index.meaning import TextMeaning
@@ -256,7 +262,7 @@ class _Shared:
         from graphrag.query.index.texts import open_texts
 
         tables = self._tables
-        # Without them the searches of the graph answer from relationships.
+        # Without text units the searches of the graph answer from relationships.
         source = tables.paths.get("text_units")
         if source is None and tables.has("text_units"):
             source = tables.table("text_units")
@@ -264,7 +270,7 @@ class _Shared:
 
 
 def _explain_words_alone(header: IndexHeader, method: str) -> str:
-    """Explain why words alone rank a method's texts; "" if vectors do, too, or none are wanted."""
+    """Return why only words rank a method's texts; "" if vectors do, too, or are not wanted."""
     from graphrag.query.index.meaning import HASHED
 
     name = getattr(header.section(method), "embedding_model_id", None)
@@ -274,9 +280,9 @@ def _explain_words_alone(header: IndexHeader, method: str) -> str:
 
 
 def open_graph_of(tables: IndexTables, texts: "IndexTexts | None" = None) -> "OpenedGraph":
-    """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
+    """Open the graph of an index: map files (see ``open_graph``), build other tables in memory.
 
-    ``texts``: the text units, where they are open. May take seconds on a large index that was not
+    ``texts``: the text units, if they are open. May take seconds on a large index that was not
     opened before. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
     from graphrag.query.graph import build_in_memory, open_graph

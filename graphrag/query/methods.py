@@ -1,4 +1,4 @@
-"""The search methods by name, and what a name alone says of them."""
+"""Lists the search methods, and what follows from a method's name alone."""
 
 from typing import Literal, get_args
 
@@ -9,42 +9,43 @@ SearchMethod = Literal[
 ]
 METHODS: tuple[SearchMethod, ...] = get_args(SearchMethod)
 OWN_METHODS: tuple[SearchMethod, ...] = ("tog", "ppr", "bm25", "hybrid", "agentic")
-"""Those that the release does not have."""
+"""Methods that the released graphrag does not have."""
 
 GRAPH_METHODS = ("tog", "ppr")
-"""Those that read the graph store, each with a section of its own in settings.yaml."""
+"""Methods that read the graph store; each has its own section in settings.yaml."""
 
 RANKED = ("bm25", "hybrid", "agentic")
-"""Basic search with another ranking of text units, or with several searches by one."""
+"""Methods that are basic search with another ranking of text units, or with several searches."""
 
 Need = Literal["nothing", "text units", "vectors", "graph"]
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""What a method may need of an index, the least first; each is made from what stands before it."""
+"""What a method may need of an index, the least first; each is made from the one before it."""
 
 AGENTIC_ROUNDS = 3
-"""Searches of an agentic one at most, and so the completions of a question: its answer is one."""
+"""Most rounds of an agentic search, and so its most completions: one of them is the answer."""
 
 LONG = 400
-"""Tokens that a text unit may have and still be read whole."""
+"""Most tokens of a text unit that is still read whole."""
 
 
 def section_name(method: str) -> str:
     """Return the section of settings.yaml that a search method reads.
 
-    The ranked searches are basic search in all else, so ``basic_search`` is theirs, too.
+    The ranked searches read ``basic_search``, because they are basic search in all else.
     """
     return "basic_search" if method in RANKED else f"{method}_search"
 
 
 def embeds(method: str) -> bool:
-    """Say whether a search method asks an embedding model, and so reads stored vectors."""
+    """Say whether a search method can't do without an embedding model and stored vectors."""
     return method not in ("global", "bm25", *GRAPH_METHODS)
 
 
 def need_of(method: str) -> Need | None:
-    """Return what a method needs of an index; None of one's own and of an oracle: nobody knows.
+    """Return what a method needs of an index; None if that is not known.
 
-    Vectors of entities, and reports of communities, are made of a graph, and count with it.
+    It is not known of an oracle or of a method of the user's own. Vectors of entities and reports
+    of communities count as graph, because they are made from one.
     """
     if method == "closed_book":
         return "nothing"
@@ -54,7 +55,7 @@ def need_of(method: str) -> Need | None:
 
 
 def tables_of(method: str) -> tuple[str, ...]:
-    """Return the tables of an index that a method can't do without; of one's own nobody knows."""
+    """Return the tables of an index that a method can't do without; all of them if unknown."""
     if method in ("basic", *RANKED):
         return ("text_units",)
     if method in GRAPH_METHODS:
@@ -65,19 +66,20 @@ def tables_of(method: str) -> tuple[str, ...]:
 
 
 BUDGET = "max_context_tokens"
-"""The setting of a search, and of equal terms, that bounds the context of an answer."""
+"""The setting that bounds the context of an answer, in a search's section and in
+``equal_terms``."""
 
 
 def has_budget(method: str) -> bool:
     """Say whether a setting bounds the context that a search answers from.
 
-    Global search and DRIFT read reports in many calls, and nothing bounds them.
+    Nothing bounds the reports that global and DRIFT search read in many calls.
     """
     return method in METHODS and method not in ("global", "drift")
 
 
 def count_passages(n_tokens: int, size: int | None) -> int:
-    """Return how many passages a text of so many tokens has, 1 where it is read whole."""
+    """Return how many passages a text of so many tokens has; 1 if it is read whole."""
     if size is None or n_tokens <= max(LONG, size):
         return 1
     return max(2, round(n_tokens / size))

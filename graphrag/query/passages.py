@@ -1,4 +1,4 @@
-"""Passages of long text units: whole sentences, ranked one by one, joined where they meet."""
+"""Cuts long text units into passages at ends of sentences, and joins the passages to be shown."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ from graphrag.text.tokenize import unspaced_characters
 from graphrag.text.word_counts import WordCounts, count_words, pointers_of
 
 GAP = " [...] "
-"""Stands where passages of a text unit are left out between others."""
+"""Stands between passages of a text unit if others between them are left out."""
 # Chosen on one film; 0.15 to 0.5 are as good at budgets of 2,000 tokens and more.
 _BESIDE = 0.3
 _SPACE = re.compile(r"\s+")
@@ -30,9 +30,10 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True, slots=True)
 class Passage(Generic[Unit]):
-    """A passage of a text unit, by its place among all and its number in it.
+    """Holds a passage of a text unit.
 
-    ``cuts`` are where the text of its unit is cut.
+    ``place`` is its number among all passages, ``number`` that in its text unit. ``cuts`` are the
+    positions at which the text unit is cut.
     """
 
     unit: Unit
@@ -46,7 +47,7 @@ class Passage(Generic[Unit]):
         return str(cast("Any", self.unit).id)
 
     def joined(self, numbers: Collection[int]) -> Unit:
-        """Return the text unit with no more of its text than the passages of these numbers."""
+        """Return the text unit, its text reduced to the passages of these numbers."""
         if len(numbers) > len(self.cuts):
             return self.unit
         text = cast("Any", self.unit).text
@@ -63,10 +64,13 @@ class Passage(Generic[Unit]):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[Unit]):
-    """What is shown of ranked passages: their text units, in the order of their best ones.
+    """Holds what is shown of ranked passages.
 
-    ``passages`` are those that are shown, as they were ranked; ``in_part`` the ids of text units
-    that are not shown whole; ``cost`` that of all; ``is_full``: a passage did not fit.
+    - ``units``: their text units, in the order of each one's best passage.
+    - ``passages``: the passages that are shown, as they were ranked.
+    - ``in_part``: ids of the text units that are not shown whole.
+    - ``cost``: the cost of all text units.
+    - ``is_full``: whether a passage did not fit.
     """
 
     units: list[Unit]
@@ -85,7 +89,8 @@ def show_passages(
 ) -> Selection[Unit]:
     """Join ranked passages, best first, under their text units, until one does not fit.
 
-    A text unit takes its ``cost`` of ``room``. What does not fit ends it, or ``passes_over``.
+    ``cost`` returns how much of ``room`` a text unit takes. A passage that does not fit is skipped
+    if ``passes_over``.
     """
     numbers: dict[str, set[int]] = {}
     units: dict[str, Unit] = {}
@@ -118,9 +123,10 @@ def show_passages(
 
 @dataclass(frozen=True, slots=True)
 class CutTexts:
-    """Where texts are cut into passages, which are numbered through: text i has ``first[i]`` on.
+    """Holds the positions at which texts are cut into passages.
 
-    ``cuts`` are those of all texts, one after the other.
+    The passages of all texts are numbered together; those of text i begin at number ``first[i]``.
+    ``cuts`` are the positions in all texts, one text after the other.
     """
 
     first: npt.NDArray[np.int64]
@@ -132,9 +138,8 @@ def cut_texts(
 ) -> tuple[CutTexts, WordCounts]:
     """Cut text units into passages of about ``size`` tokens, and count the words of each.
 
-    ``counts`` are the tokens of each text, 0 where they were not counted. A text of more than
-    400 and more than ``size`` tokens has passages of about ``size``; any other is one passage, as
-    each is without a size.
+    ``counts`` are the tokens of each text, 0 if they were not counted. Only a text of more than 400
+    and more than ``size`` tokens is cut; without a size none is.
     """
     cuts: list[tuple[int, ...]] = [()] * len(texts)
     if size is not None:
@@ -150,7 +155,7 @@ def cut_texts(
 
 
 class Passages:
-    """The passages of text units, in the order of these, and their words."""
+    """Scores the passages of text units by their words; they are in the order of the text units."""
 
     def __init__(self, cut: CutTexts, words: WordIndex) -> None:
         self._first, self._cuts, self._words = cut.first, cut.cuts, words
@@ -160,9 +165,9 @@ class Passages:
         """The row of each passage's text unit."""
 
     def scores(self, question: str) -> npt.NDArray[np.float64]:
-        """Return the score of each passage by BM25, 0 where it shares no word with a question.
+        """Return the BM25 score of each passage, 0 if it shares no word with a question.
 
-        What stands beside a passage in its text unit adds 0.3 of its own score.
+        The passages beside it in its text unit add 0.3 of their own scores.
         """
         scores = self._words.scores(question)
         if not len(self._cuts):
@@ -174,19 +179,19 @@ class Passages:
         return np.where(scores > 0, scores + _BESIDE * beside, scores)
 
     def of(self, row: int) -> range:
-        """Return the passages of a text unit."""
+        """Return the numbers of a text unit's passages."""
         return range(int(self._first[row]), int(self._first[row + 1]))
 
     def cuts(self, row: int) -> tuple[int, ...]:
-        """Return where a text unit is cut."""
-        # One less than its passages, as in each text unit before it.
+        """Return the positions at which a text unit is cut."""
+        # A text unit has one cut less than passages, and so has each one before it.
         begin, end = int(self._first[row]) - row, int(self._first[row + 1]) - row - 1
         return tuple(self._cuts[begin:end].tolist())
 
     def of_units(
         self, ranked: npt.NDArray[np.int64], read: Callable[[int], Unit]
     ) -> list[Passage[Unit]]:
-        """Return passages with their text units, which are read by row."""
+        """Return ranked passages with their text units, which ``read`` returns by row."""
         rows = self.rows[ranked]
         at: zip[tuple[int, int, int]] = zip(
             rows.tolist(), ranked.tolist(), (ranked - self._first[rows]).tolist(), strict=True
@@ -198,10 +203,10 @@ class Passages:
 
 
 def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:
-    """Return where a long text is cut into passages of about so many tokens, alike in length.
+    """Return where to cut a long text into equally long passages of about ``size`` tokens.
 
-    At ends of sentences; where none is near, between words, or, in a script without spaces, between
-    characters. A word is never cut.
+    Cuts are at ends of sentences. If none is near, they are between words or, in a script without
+    spaces, between characters. A word is never cut.
     """
     if not n_tokens or n_tokens != n_tokens:
         is_long = len(text.encode("utf-8", "surrogatepass")) > LONG
@@ -220,7 +225,7 @@ def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:
 
 
 def _between_words(text: str, target: int, reach: int) -> int | None:
-    """Return the place between two words that is nearest to another; None without one in reach."""
+    """Return the position between two words that is nearest to ``target``; None if out of reach."""
     start = max(0, target - reach)
     places = [start + match.end() for match in _SPACE.finditer(text[start : target + reach])]
     if places:

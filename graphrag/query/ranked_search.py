@@ -1,4 +1,4 @@
-"""Searches of text units that are ranked in another way than by their vectors alone."""
+"""Searches text units that are ranked by words, by words and vectors, or in several rounds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphrag.query.context_builder.builders import ContextBuilderResult
 
 FUSED = 1_000
-"""Text units of each ranking that are fused."""
+"""How many of each ranking are fused at least."""
 _HEADER = "id|text\n"
 _PROMPT = """\
 You look for the texts that answer a question. Read the texts that were found so far, and say what
@@ -53,30 +53,30 @@ Searches so far:
 
 Ranked: TypeAlias = "Sequence[Passage[TextUnit]]"
 Ranking: TypeAlias = Callable[[str, int], Awaitable[Ranked]]
-"""Gives the passages of at most so many text units, best first; asked concurrently."""
+"""Returns the passages of at most so many text units, best first; called concurrently."""
 
 
 class RankedTexts:
-    """The passages of an index's text units, in their table's order, and their words.
+    """Ranks the passages of an index's text units.
 
-    ``passage_tokens`` is as ``cut_texts`` has it.
+    ``passage_tokens`` is the ``size`` of ``cut_texts``.
     """
 
     def __init__(self, texts: IndexTexts, passage_tokens: int | None) -> None:
         self._texts, self._passages = texts, texts.passages(passage_tokens)
         ids = texts.table.column("id").combine_chunks().dictionary_encode()
         self._numbers: npt.NDArray[np.int64] = ids.indices.to_numpy()
-        """Of each row a number for its id, which copies share."""
+        """A number for the id of each row; rows with the same id share it."""
 
     async def by_words(self, question: str, k: int) -> Ranked:
-        """Rank by BM25: passages that share no word with the question are left out."""
+        """Rank by BM25; passages that share no word with the question are left out."""
         return self._keep_first(best_of(self._passages.scores(question), None), k)
 
     def by_words_and(self, vectors: "VectorStore", embedding: CountedEmbedding) -> Ranking:
-        """Return the ranking by BM25 and by the question's vector, fused.
+        """Return a ranking that fuses BM25 with the nearness of the question's vector.
 
-        The vector of a text unit is that of each of its passages; one of a text unit that is not
-        among the texts is passed over.
+        The vector of a text unit counts for each of its passages. Vectors of text units that are
+        not among the texts are ignored.
         """
 
         async def best(question: str, k: int) -> Ranked:
@@ -116,16 +116,17 @@ class RankedTexts:
 
 
 def _keep_first(ranked: Ranked, k: int) -> Ranked:
-    """Return those of ranked passages that are of the first k text units among them."""
+    """Return the ranked passages that belong to the first k text units among them."""
     first = set(list(dict.fromkeys(passage.unit_id for passage in ranked))[:k])
     return [passage for passage in ranked if passage.unit_id in first]
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """How a question is answered from text units: as by the released basic search.
+    """Answers a question from text units, as the released basic search does.
 
-    ``prompt`` has the fields {context_data} and {response_type}.
+    At most ``k`` text units are shown. ``prompt`` has the fields {context_data} and
+    {response_type}.
     """
 
     model: CountedCompletion
@@ -135,7 +136,7 @@ class Answering:
     prompt: str = field(default=BASIC_SEARCH_SYSTEM_PROMPT, repr=False)
 
     def show(self, ranked: Ranked, share: float = 1.0) -> "Selection[TextUnit]":
-        """Return what is shown of ranked passages within a share of k and of the budget."""
+        """Return the ranked passages to show within a share of ``k`` and of the token budget."""
         count = self.model.tokenizer.encode
         return show_passages(
             _keep_first(ranked, max(1, round(share * self.k))),
@@ -144,11 +145,11 @@ class Answering:
         )
 
     def context(self, selection: "Selection[TextUnit]") -> "ContextBuilderResult":
-        """Return the released context of text units, in their order."""
+        """Return basic search's context with the selected text units, in their order."""
         nothing: Any = None
         store: Any = _FixedStore(selection.units)
         builder = BasicSearchContext(nothing, store, selection.units, self.model.tokenizer)
-        # Where nothing fits, a table without rows, as the released search shows it.
+        # If nothing fits, the context is a table without rows, as in the released search.
         context = builder.build_context(
             "" if selection.is_full and not selection.units else "-",
             k=len(selection.units),
@@ -160,7 +161,7 @@ class Answering:
         return context
 
     async def ask(self, system: str, question: str, **more: object) -> Any:
-        """Send a question under a system prompt."""
+        """Send a question under a system prompt and return the model's reply."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
         call_args = self.model.config.call_args
         return await self.model.completion_async(messages=messages, **more, **call_args)
@@ -184,7 +185,7 @@ class Answering:
 
 
 class _FixedStore:
-    """Stands for a vector store: whatever is looked for, the same text units are found."""
+    """Stands for a vector store that finds the same text units, whatever is looked for."""
 
     def __init__(self, units: "Sequence[TextUnit]") -> None:
         self._units = units
@@ -197,7 +198,7 @@ class _FixedStore:
 
 
 class RankedSearch:
-    """One ranking, and an answer from the first text units of it.
+    """Ranks text units once, and answers from the first of them.
 
     ``note``: what the ranking had to do without, and why, or "".
     """
@@ -223,7 +224,7 @@ class NextSearch(ReplyForm):
 
 @dataclass(slots=True)
 class _Round:
-    """One search: its query, what the model then said is missing, and what went wrong."""
+    """Records one search: its query, what the model then said is missing, and what went wrong."""
 
     round: int
     query: str
@@ -232,15 +233,15 @@ class _Round:
 
 
 class AgenticSearch(RankedSearch):
-    """A ranked search that the model sends out again for what it misses.
+    """Searches in rounds: after each, the model says what is missing and what to search for next.
 
-    A round fills its share of the context, so that none takes the room of another; the answer is
-    one call over all that was found. A model that misses nothing at once is shown what the ranked
-    search alone would show.
+    A round fills only its share of the context, so that no round takes the room of another; one
+    last call answers from all that was found. If the model misses nothing after the first round, it
+    is shown what the ranked search alone would show.
     """
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question; ``context_data["searches"]`` says what was searched for."""
+        """Answer a question; ``context_data["searches"]`` lists what was searched for."""
         k = self._answering.k
         rounds = [_Round(round=1, query=question)]
         first = ranked = await self._ranking(question, k)
@@ -262,7 +263,7 @@ class AgenticSearch(RankedSearch):
         return replace(outcome, note=self._note)
 
     async def _ask_for_next(self, question: str, text: str, rounds: list[_Round]) -> str:
-        """Return what to search for next; "" when nothing is, or the model can't be understood."""
+        """Return what to search for next; "" if nothing is, or the model's reply can't be read."""
         earlier = "\n".join(f"- {' '.join(search.query.split())}" for search in rounds)
         prompt = f"{_PROMPT}{earlier}\n\n-----Sources-----\n{text}"
         current, problem = rounds[-1], ""

@@ -1,1 +1,1 @@
-"""Texts: made comparable, read as the tables that searches show to a model, and put together."""
+"""Handles texts: words, languages, encodings, messages, secrets, and files that keep them."""

@@ -1,4 +1,4 @@
-"""Several accepted answers to one question, as one ground truth that names each of them."""
+"""Joins several accepted answers to a question into one ground truth, and splits it again."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,15 @@ _BETWEEN = "\n- "
 
 
 def fold_wording(text: str) -> str:
-    """Return a text without case, extra blanks and a stop at its end."""
+    """Return a text without case, extra blanks and a final period."""
     return fold_line(text).rstrip(".").rstrip()
 
 
 def join_answers(answers: Iterable[str]) -> str:
-    """Return a ground truth that names each of several answers, each wording once.
+    """Return a ground truth that lists several answers, each wording once.
 
-    One that was joined before stands for its answers. "" if there is none.
+    A ground truth that was joined before counts as its answers. A single answer stays as it is; ""
+    if there is none.
     """
     distinct: dict[str, str] = {}
     for given in answers:
@@ -27,7 +28,7 @@ def join_answers(answers: Iterable[str]) -> str:
 
 
 def split_answers(ground_truth: str) -> list[str]:
-    """Return the answers that a ground truth accepts, one if it was not joined."""
+    """Return the answers that a ground truth accepts; only one if it was not joined."""
     if ground_truth.startswith(_LEAD):
         return ground_truth.removeprefix(_LEAD).split(_BETWEEN)
     return [ground_truth]

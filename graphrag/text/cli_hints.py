@@ -1,4 +1,4 @@
-"""Command lines that a message tells the user to run: they run when pasted, from any folder."""
+"""Makes the command lines that messages tell the user to run; they work from any folder."""
 
 import os
 import re
@@ -16,10 +16,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The command that the user gave.
+    """Holds the command that the user gave; paths in it are absolute.
 
-    ``words`` are the subcommand, its arguments and flags, ``place`` has the values of ``--root``,
-    ``--config`` and ``--output``; paths are absolute. ``resumes``: whether it takes ``--resume``.
+    - ``words``: the subcommand, its arguments and flags.
+    - ``place``: the values of ``--root``, ``--config`` and ``--output``.
+    - ``resumes``: whether the command takes ``--resume``.
     """
 
     program: tuple[str, ...]
@@ -34,12 +35,12 @@ _PROGRAM, _HERE = "@graphrag-eval@", "@here@"
 _END = f" {_HERE} {_HERE}"
 _LINE = re.compile(f"{_PROGRAM}.*?(?:{_END}|$)")
 _ANYWHERE = Invocation((_PROGRAM,), place={_HERE: _HERE})
-"""Words that a shell takes as they are, in place of those that depend on who asks and where."""
+"""Placeholders for the program and the place, made of words that a shell takes as they are."""
 _INVOCATION: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
 def remember(invocation: Invocation) -> None:
-    """Keep the command that was given, for the messages that say how to go on."""
+    """Keep the command that was given, for messages that say how to go on."""
     _INVOCATION.set(invocation)
 
 
@@ -49,22 +50,25 @@ def current_command() -> Invocation:
 
 
 def say_instead(word: str, by: str) -> None:
-    """Write another word wherever the command that was given says this one.
+    """Replace a word of the command that was given by another word.
 
-    So a follow-up means the run that ``latest`` or a file meant when the command was given.
+    So a follow-up command means the run that ``latest`` or a file meant when the command was given.
     """
     command = current_command()
     remember(replace(command, words=tuple(by if w == word else w for w in command.words)))
 
 
 def move_to(place: Mapping[str, str]) -> None:
-    """Have the lines that name the place of the command name this one."""
+    """Replace the place of the command that was given: its root, configuration and output."""
     remember(replace(current_command(), place=place))
 
 
 @contextmanager
 def anywhere() -> Generator[None]:
-    """Have command lines made that are kept, for :func:`as_given_here` to complete them."""
+    """Make command lines with placeholders inside the ``with`` block.
+
+    The lines can be stored; :func:`as_given_here` later fills in the program and the place.
+    """
     token = _INVOCATION.set(_ANYWHERE)
     try:
         yield
@@ -73,27 +77,29 @@ def anywhere() -> Generator[None]:
 
 
 def as_given_here(text: str) -> str:
-    """Return a text with the command lines in it as the command that was given has them."""
+    """Return a text with its command lines filled in from the command that was given."""
     return complete_lines(text, current_command())
 
 
 def complete_lines(text: str, command: Invocation) -> str:
-    """Return a text that was made :func:`anywhere`, with the command lines as one command's."""
+    """Return a text with its command lines filled in from ``command``.
+
+    The text was made inside :func:`anywhere`.
+    """
     place = _join(*chain(*_place_of_others(command).items()))
     text = text.replace(_END, f" {place}" if place else "")
     return text.replace(_PROGRAM, _join(*command.program))
 
 
 def find_lines(text: str) -> list[str]:
-    """Return the command lines of a text that was made :func:`anywhere`."""
+    """Return the command lines in a text that was made inside :func:`anywhere`."""
     return _LINE.findall(text)
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
-    """Return the command that was given, with another flag for how to go on, if one is named.
+    """Return the command that was given, as a line to run again, with ``flag`` added if named.
 
-    ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
-    a flag without a value that is left out.
+    ``instead`` maps flags to new values; ``but`` is a flag without a value that is left out.
     """
     command, new = current_command(), instead or {}
     before = ("", *command.words)
@@ -103,19 +109,19 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
 
 
 def config_name() -> str:
-    """Return the name of the configuration that the given command reads."""
+    """Return the file name of the configuration that the given command reads."""
     return Path(current_command().place.get("--config", "eval_config.yaml")).name
 
 
 def eval_line(*words: str | Path) -> str:
-    """Return a command of ``graphrag eval``; a Path is made absolute."""
+    """Return a command line of ``graphrag eval``; a Path is made absolute."""
     return _join(*current_command().program, *words)
 
 
 def eval_line_here(*words: str | Path) -> str:
-    """Return a command of ``graphrag eval`` with the place of the command that was given.
+    """Return a command line of ``graphrag eval`` with the place of the command that was given.
 
-    A file that its ``--output`` names is left out: other commands take a folder alone.
+    A file named by ``--output`` is left out, because other commands take only a folder.
     """
     return eval_line(*words, *chain(*_place_of_others(current_command()).items()))
 
@@ -129,7 +135,7 @@ def _place_of_others(command: Invocation) -> dict[str, str]:
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:
-    """Return a command of ``graphrag eval`` on the results in a folder.
+    """Return a command line of ``graphrag eval`` on the results in a folder.
 
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
@@ -139,7 +145,7 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
 
 
 def release_line(*words: str | Path) -> str:
-    """Return a command of the released ``graphrag``; a Path is made absolute."""
+    """Return a command line of the released ``graphrag``; a Path is made absolute."""
     beside = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
     by_name = _finds("graphrag", beside) or not beside.exists()
     return _join("graphrag" if by_name else beside, *words)
@@ -148,7 +154,8 @@ def release_line(*words: str | Path) -> str:
 def runnable(program: str) -> tuple[str, ...]:
     """Return the words that start a program as the user started it.
 
-    ``program`` is as a command line names itself: ``graphrag eval``, ``python -m graphrag.eval``.
+    ``program`` is the name that a command line gives itself, e.g. ``graphrag eval`` or ``python -m
+    graphrag.eval``.
     """
     first, *rest = program.split()
     if first == "python":
@@ -166,13 +173,13 @@ def _finds_python() -> bool:
 
 
 def _finds(name: str, path: Path) -> bool:
-    """Whether a shell finds this program by its name."""
+    """Say whether a shell finds this program by its name."""
     program = None if _is_path_lent() else shutil.which(name)
     return program is not None and Path(program).resolve() == path.resolve()
 
 
 def _is_path_lent() -> bool:
-    """Whether ``uv run`` put the environment's programs on the path of this process alone."""
+    """Say whether ``uv run`` put the environment's programs on the path of this process alone."""
     return "UV_RUN_RECURSION_DEPTH" in os.environ
 
 

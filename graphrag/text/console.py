@@ -1,4 +1,4 @@
-"""A console that no text can steer, and the sentences of commands on it."""
+"""Prints lines on a console, without control characters, keys and passwords in their texts."""
 
 import io
 import os
@@ -14,17 +14,17 @@ from graphrag.text.terminal_escape import ShownText
 
 
 class _Console(Console):
-    """A console that no text can steer, and whose reader may go away without ending the work."""
+    """Prints texts without letting them control the terminal; goes on if its reader goes away."""
 
     def print(self, *objects: object, **how: Any) -> None:
-        """Print, without the keys and passwords that a text may hold."""
+        """Print without the keys and passwords in texts."""
         said = (redact(value) if isinstance(value, str) else value for value in objects)
         super().print(*said, **how)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render what is shown in any way, without what would steer a terminal in a text."""
+        """Render anything without the characters in its texts that would control a terminal."""
         text = ShownText()
         for segment in super().render(renderable, options):
             if segment.control:
@@ -41,9 +41,9 @@ class _Console(Console):
 
 
 def replace_unknown_characters() -> None:
-    """Have what a terminal or file has no character for printed as a question mark.
+    """Print a question mark for each character that the terminal or file can't encode.
 
-    Python would end with an error there, after what is printed was paid for.
+    Otherwise Python would stop with an error, after what is printed was paid for.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
@@ -51,11 +51,11 @@ def replace_unknown_characters() -> None:
 
 
 def open_console(stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console that takes no text for markup, emoji codes or something to highlight."""
+    """Return a console that takes texts literally: no markup, emoji codes or highlighting."""
     replace_unknown_characters()
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 def say(text: str, style: str = "", stderr: bool = False, quiet: bool = False) -> None:
-    """Print one line as it is, however long; in the place of typer's echo."""
+    """Print one line as it is, however long; use it instead of typer's ``echo``."""
     open_console(stderr, quiet).print(text, style=style, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Decodes texts: by their mark, as UTF-8, or by a guess that says how sure it is."""
+"""Decodes bytes by their byte order mark, as UTF-8, or by a guess that says how sure it is."""
 
 import codecs
 import re
@@ -12,12 +12,12 @@ _MARKS = (  # UTF-32's mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 MARKS = tuple(mark for mark, _ in _MARKS)
-"""What a text may begin with that says how it is encoded."""
+"""Byte order marks at the beginning of a text, which tell its encoding."""
 _MOST_SAMPLED = 200_000
 _LEAD = 0.1
-"""By how much the score of a sure guess is above that of every other reading."""
+"""A guess is sure if its score is so much above the score of every other reading."""
 _TIE = 0.06
-"""Scores of readings in western European encodings that differ by less are equal."""
+"""Readings in western European encodings count as equal if their scores differ by less."""
 _WESTERN = "Windows-1252"
 _LANGUAGES = (*("äöüßé", "àâæçéèêëîïôœùûüÿ", "áéíóúüñªº", "áâãàçéêíóôõúªº", "àèéìîòóù", "åäöæøéü"),)
 _WESTERN_LETTERS = [frozenset(f"{letters}{letters.upper()}") for letters in _LANGUAGES]
@@ -27,21 +27,22 @@ _NOT_WESTERN = re.compile(
     rf"[^\w\s\x00-\x7f{_SIGNS}]|[§°€·•™®©£]{{2}}|[^\W\d_][^\w\s\x00-\x7f·\u2019][^\W\d_]"
     r"|õ(?!e)|Õ(?!e|E)"
 )
-"""Signs that are rare, or stand within a word, and a letter as Hungarian has it elsewhere."""
+"""Signs that are rare or stand inside a word, and letters in places where only Hungarian has
+them."""
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")
-"""Katakana that hardly any text has, and many a text in another encoding."""
+"""Katakana that hardly any text has, but that many a text shows when its encoding is misread."""
 _NEARLY_ALL = 0.9
 _LEAST_TOLD = 100
-"""Bytes beyond ASCII without which no guess is sure, but one of a western European text."""
+"""Bytes beyond ASCII that a sure guess needs, except for a western European text."""
 
 
 class UnknownEncodingError(ValueError):
-    """A text's encoding can't be told; the message is a clause that says why."""
+    """Raised when a text's encoding can't be told; the message is a clause that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """An encoding that was guessed; ``sureness`` from 0 to 1, ``word`` an example of the text."""
+    """Holds a guessed encoding; ``sureness`` is 0 to 1, ``word`` an example from the text."""
 
     encoding: str
     sureness: float
@@ -49,7 +50,10 @@ class Guess:
 
 
 def check_encoding(name: str) -> str:
-    """Return the name of an encoding; ValueError if Python knows none of that name."""
+    """Return the name of an encoding.
+
+    Raises ValueError if Python knows no encoding of that name.
+    """
     try:
         "".encode(name)
     except (LookupError, ValueError) as error:
@@ -59,10 +63,10 @@ def check_encoding(name: str) -> str:
 
 
 def decode(content: bytes, encoding: str | None = None) -> tuple[str, Guess | None]:
-    """Return a text, and the guess that it rests on: None where its encoding is known.
+    """Return a text, and the guess of its encoding; None if the encoding is known.
 
-    ``encoding``: the one that the user names. Raises UnknownEncodingError if the content is not
-    text in it, or no guess is sure.
+    ``encoding`` is one that the user names. Raises UnknownEncodingError if the content is no text
+    in it, or no guess is sure.
     """
     marked = next((name for mark, name in _MARKS if content.startswith(mark)), None)
     if not marked and not encoding and 0.25 < content.count(0) / max(1, len(content)) < 0.75:
@@ -86,17 +90,19 @@ def decode(content: bytes, encoding: str | None = None) -> tuple[str, Guess | No
 
 
 def _check_damaged(content: bytes) -> None:
-    """Refuse a UTF-8 text of which a few bytes are damaged or of another encoding."""
+    """Raise UnknownEncodingError for UTF-8 text with a few damaged or differently encoded bytes."""
     read = content.decode("utf-8", "replace")
     n_wrong = read.count("\N{REPLACEMENT CHARACTER}")
     n_right = sum(not char.isascii() for char in read) - n_wrong
     if n_right > 2 * n_wrong:
         line = read[: read.index("\N{REPLACEMENT CHARACTER}")].count("\n") + 1
-        raise UnknownEncodingError(f"it is UTF-8 but for {n_wrong:,} bytes, first in line {line}")
+        raise UnknownEncodingError(
+            f"it is UTF-8 except for {n_wrong:,} bytes, first in line {line}"
+        )
 
 
 def _sample(content: bytes) -> bytes:
-    """Return the lines that tell something of the encoding, up to a size."""
+    """Return the lines that are not ASCII, up to a size: only these show the encoding."""
     lines = [line for line in content.split(b"\n") if not line.isascii()]
     return b"\n".join(lines)[:_MOST_SAMPLED]
 
@@ -120,7 +126,7 @@ def _guess(sample: bytes) -> Guess:
             return Guess(_WESTERN, sureness, _find_word(western))
     others = [match for match in matches if str(match) != text]
     lead = min((scores[best.encoding] - scores[m.encoding] for m in others), default=1.0)
-    # So looks a script that has no capitals, as Hebrew, in the encoding of another.
+    # A script without capitals, such as Hebrew, looks like this if read in a wrong encoding.
     if (
         lead >= _LEAD
         and not _has_no_capitals(text)
@@ -154,11 +160,11 @@ def _is_western(text: str) -> bool:
 
 
 def _has_no_capitals(text: str) -> bool:
-    """Say whether letters that have capitals stand in a text without one."""
+    """Say whether a text without any capital has letters that exist as capitals."""
     letters = "".join(char for char in text if not char.isascii())
     return letters.upper() != letters == letters.lower()
 
 
 def _find_word(text: str) -> str:
-    """Return the first word that the encoding makes a difference to."""
+    """Return the first word on which the encoding has an effect."""
     return next((word for word in _WORD.findall(text) if not word.isascii()), "")[:40]

@@ -1,4 +1,4 @@
-"""Figures that are held to bounds."""
+"""Compares figures with bounds despite rounding errors, and prints them beside bounds."""
 
 from math import isclose
 from typing import Literal
@@ -7,16 +7,19 @@ _EDGE = 1e-9
 
 
 def is_below(value: float, bound: float) -> bool:
-    """Say whether a value is below a bound: thirds that add up to it are not."""
+    """Say whether a value is below a bound by more than a rounding error.
+
+    For example, 0.1 + 0.7 (0.7999999999999999) is not below 0.8.
+    """
     return value < bound and not isclose(value, bound, rel_tol=_EDGE, abs_tol=_EDGE)
 
 
 def number_beside(
     value: float, *bounds: float, digits: int = 3, kind: Literal["f", "g"] = "f"
 ) -> str:
-    """Return a figure with so many digits, or with more if it takes those to tell it from bounds.
+    """Return a figure with ``digits`` digits, or as many more as tell it apart from the bounds.
 
-    ``kind``: digits after the point, "f", or all that say something, "g".
+    ``kind``: "f" for digits after the point, "g" for significant digits.
     """
     text = f"{value:.{digits}{kind}}"
     while digits < 15 and any(_side(float(text), b) != _side(value, b) for b in bounds):

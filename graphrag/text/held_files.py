@@ -1,7 +1,7 @@
-"""Moves files and folders into place, also where somebody reads what is there.
+"""Moves files and folders into place; tries again while another program has them open.
 
-Windows refuses to replace, rename or delete what any program has open; a virus scanner has it for a
-moment only.
+Windows refuses to replace, rename or delete a file that any program has open; a virus scanner holds
+it only for a moment.
 """
 
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 
 _WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 _HOLDS_OPEN = os.name == "nt"
-"""Whether a file that is open can't be moved or replaced."""
+"""Whether this system can't move or replace an open file."""
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file or folder another name, in place of a file of that name.
+    """Rename a file or folder; a file that has the new name is replaced.
 
-    On Windows it is tried for a second and a half while a program has one of them open. Raises
+    On Windows this is tried for a second and a half while a program has one of them open. Raises
     OSError if it can't be done.
     """
     for wait_s in _WAITS_S if _HOLDS_OPEN else ():

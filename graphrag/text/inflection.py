@@ -1,7 +1,7 @@
-"""Whether a word is another one with an ending, a particle or in the plural.
+"""Tells whether one word is a form of another: with an ending, a particle or in the plural.
 
-By the stems of the languages that it may be of; where there is no stemmer, and in languages whose
-names decline, by what two words begin with.
+It compares stems in the languages that the words may be of. If there is no stemmer, or names
+decline in a language, it compares the beginnings of the words.
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from graphrag.text.sound_changes import changes_of, endings_after_change, possib
 from graphrag.text.stems import ENGLISH, has_stemmer
 from graphrag.text.tokenize import script_of, unspaced_runs, word_key
 
-# Written in one word with the next one.
+# Letters that stand for short words and are written in one word with the next word.
 _PROCLITICS = {
     "HEBREW": frozenset("ובהכלמש"),
     "ARABIC": frozenset("وفبكلس"),
@@ -28,7 +28,7 @@ _UNDECLINED = frozenset(
         *("jv", "lb", "mg", "ms", "mt", "nb", "nl", "nn", "no", "oc", "pt", "su", "sv", "tl", "vi"),
     )
 )
-# Languages whose endings are short: of three letters and one more at most.
+# Languages with short endings, of at most four letters.
 _SHORT_ENDINGS = frozenset(
     (
         *("be", "bg", "bs", "cs", "el", "hr", "is", "la", "lt", "lv", "mk", "pl", "ro", "ru", "sk"),
@@ -47,18 +47,21 @@ _AFTER_EITHER = frozenset(
 )
 _LONGEST_PARTICLE = 4
 TRUNK = 3
-"""Characters that two forms of a word have in common at least."""
+"""Least number of characters that two forms of a word share."""
 
 
 def trunk(word: str) -> str:
-    """Return what all forms of a word begin with; that of a shorter word is shorter, too."""
+    """Return the beginning that all forms of a word share, to look them up by.
+
+    It has three letters, or two and a hyphen for a word of up to three, without accents.
+    """
     plain = plain_letters(word)
     return plain[:TRUNK] if len(plain) > TRUNK else f"{plain[: TRUNK - 1]}-"
 
 
 @lru_cache(maxsize=65_536)
 def plain_letters(word: str) -> str:
-    """Return a word of Latin letters without their accents; others as they are."""
+    """Return a word of Latin letters without accents; other words stay as they are."""
     if word.isascii() or script_of(word) != "LATIN":
         return word
     marked = unicodedata.normalize("NFD", word)
@@ -66,13 +69,13 @@ def plain_letters(word: str) -> str:
 
 
 def has_proclitics(word: str) -> bool:
-    """Say whether a word's script is one in which others are written in one word with it."""
+    """Say whether a word's script joins short words, such as "and" or "in", to the next word."""
     return script_of(word) in _PROCLITICS
 
 
 @lru_cache(maxsize=65_536)
 def bare_words(word: str) -> tuple[str, ...]:
-    """Return a word as it is, and without what may be written in one with it."""
+    """Return a word as it is, and without the short words and the article joined to it."""
     proclitics = _PROCLITICS.get(script_of(word))
     if proclitics is None:
         return (word,)
@@ -87,21 +90,27 @@ def bare_words(word: str) -> tuple[str, ...]:
 
 
 def bare_names(name: str) -> tuple[str, ...]:
-    """Return a word of a name as it is, and without the article of Arabic that it may have.
+    """Return a word of a name as it is, and without an Arabic article.
 
-    After l the article has lost its first letter.
+    After the preposition l the article has lost its first letter.
     """
     has_article = name.startswith(("\u0627\u0644", "\u0644\u0644")) and len(name) > 4
     return (name, name[2:]) if has_article else (name,)
 
 
 def can_be_inflected(word: str) -> bool:
-    """Say whether a word is of letters and takes endings: no number, and no pair of characters."""
+    """Say whether a word can take endings.
+
+    It begins with a letter, and has no digit and no character of Hangul or a script without spaces.
+    """
     return word[:1].isalpha() and not any(map(str.isdigit, word)) and not unspaced_runs(word)
 
 
 def without_particles(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield a Korean name's words, as ``word_key`` has them, less a particle at its end."""
+    """Yield the words of a Korean name without each particle that may be at its end.
+
+    ``words`` are those of ``word_key``.
+    """
     for n in range(1, min(_LONGEST_PARTICLE, len(words) - 2) + 1):
         particle, before = "".join(words[-n:]), words[-n - 1]
         follows = _AFTER_CONSONANT if _ends_in_consonant(before) else _AFTER_VOWEL
@@ -110,22 +119,25 @@ def without_particles(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _ends_in_consonant(syllable: str) -> bool:
-    """Say whether a syllable of Hangul does; Unicode has 28 endings of each, the first is none."""
+    """Say whether a syllable of Hangul ends in a consonant.
+
+    Unicode lists 28 endings of each beginning; the first is none.
+    """
     return (ord(syllable[-1]) - ord("가")) % 28 > 0
 
 
 class Inflection:
-    """The forms of words in the languages of a collection of texts.
+    """Compares the forms of words in the languages of a collection of texts.
 
-    ``by_stems``: where there are stems, a word that begins as another one is a form of it only if
-    all that follows is an ending. So Annika is none of Anna; nor are some forms that stems miss.
+    ``by_stems``: if there are stems, a word that begins like another is its form only if the rest
+    is an ending. So Annika is no form of Anna; forms that stems miss are no forms either.
     """
 
     def __init__(self, languages: Languages, *, by_stems: bool = False) -> None:
         self._languages, self._by_stems = languages, by_stems
         latin = languages.of_script("LATIN")
         self._latin_declines = not _UNDECLINED.issuperset(latin)
-        # Its verbs and their nouns have the stems of its names: died, die.
+        # English verbs may have the stem of a name: died, die.
         self._is_english = latin == (ENGLISH,)
         self._changes = {
             script: changes_of(names)
@@ -134,11 +146,11 @@ class Inflection:
         }
 
     def has_short_endings(self, word: str) -> bool:
-        """Say whether a word is of languages whose endings have few letters."""
+        """Say whether all languages that a word may be of have endings of few letters."""
         return _SHORT_ENDINGS.issuperset(self._languages.of_script(script_of(word)))
 
     def trunks(self, word: str) -> tuple[str, ...]:
-        """Return the trunks of the words that a word may be a form of."""
+        """Return the trunks of all words that a word may be a form of."""
         begun: list[str] = []
         for bare in bare_words(word):
             plain = plain_letters(bare)
@@ -148,28 +160,29 @@ class Inflection:
         return tuple(dict.fromkeys(begun))
 
     def may_be_name(self, word: str, text: str) -> bool:
-        """Say whether a word of a text, as it is folded, may be a name with an ending.
+        """Say whether a folded word of a text may be a name with an ending.
 
-        In English only one with a capital letter: "makes" says nothing of an entity MAKE.
+        In English only a word with a capital letter may: "makes" says nothing of an entity MAKE.
         """
         if not self.is_english(word):
             return True
         return any(w[:1].isupper() and word in word_key(w).split() for w in text.split())
 
     def is_english(self, word: str) -> bool:
-        """Say whether a word is of Latin letters, and all that are so are taken for English."""
+        """Say whether a word has Latin letters, and all such words count as English."""
         return self._is_english and script_of(word) == "LATIN"
 
     def has_stems(self, word: str) -> bool:
-        """Say whether there are stems of the languages that a word may be of."""
+        """Say whether there is a stemmer for a language that a word may be of."""
         return any(map(has_stemmer, self._languages.of_script(script_of(word))))
 
     def nearest(
         self, names: Mapping[int, Sequence[str]], words: Sequence[str], *, either_way: bool = False
     ) -> list[int]:
-        """Return those of numbered names that words are forms of, that differ least.
+        """Return the numbers of the names that ``words`` are forms of and that differ least.
 
-        ``either_way``: also those that are forms of the words.
+        Names that differ by one letter more than the nearest are returned as well. ``either_way``:
+        also names that are forms of the words.
         """
         away: dict[int, int] = {}
         for number, name in names.items():
@@ -181,7 +194,7 @@ class Inflection:
         return [number for number, distance in away.items() if distance <= most]
 
     def distance(self, name: Sequence[str], words: Sequence[str]) -> int | None:
-        """Return how many letters differ between a name and as many words that are forms of it.
+        """Return how many letters differ between a name and as many words that are its forms.
 
         None if they are not. A function word is a form of nothing.
         """
@@ -196,8 +209,8 @@ class Inflection:
         return total
 
     def are_forms(self, word: str, other: str) -> bool:
-        """Say whether one of two words that differ is a form of the other."""
-        # Of two stems with short endings another last letter makes another word.
+        """Say whether one of two different words is a form of the other."""
+        # If endings are short, stems that differ in the last letter are different words.
         are_stems = self.has_stems(word) and self.has_short_endings(word)
         return (not are_stems or _are_near_stems(other, word)) and (
             self.distance([other], [word]) is not None or self.distance([word], [other]) is not None
@@ -244,7 +257,7 @@ class Inflection:
         )
 
     def _is_ending(self, word: str, ending: str) -> bool:
-        """Say whether the letters at the end of a word are none of its stem, if there is one."""
+        """Say whether the last letters of a word are not in its stem; True without a stemmer."""
         if not self.has_stems(word):
             return True
         return min(map(len, self._languages.stems(word))) <= len(word) - len(ending)
@@ -255,9 +268,9 @@ class Inflection:
 
 
 def alike(shared: int, lost: int, ending: int, in_name: bool = False) -> bool:
-    """Say whether a word that begins as a name, and has other letters at its end, may be the name.
+    """Say whether a word that begins like a name but ends differently may be the name.
 
-    Of a name with so many ``shared`` letters ``lost`` are not in the word, ``ending`` are its own.
+    They share ``shared`` letters; after these the name has ``lost`` letters, the word ``ending``.
     """
     if shared < TRUNK:
         return False
@@ -278,7 +291,7 @@ def _are_near_stems(left: str, right: str) -> bool:
 
 
 def _differing(left: str, right: str) -> tuple[str, str]:
-    """Return what two words have after the letters that both begin with."""
+    """Return the rest of each of two words after the letters that they share."""
     n = 0
     for a, b in zip(left, right, strict=False):
         if a != b:

@@ -1,25 +1,31 @@
-"""What a user's file holds: of regular files alone, and never more than any real one has."""
+"""Reads a user's file if it is a regular file of limited size."""
 
 import errno
 import stat
 from pathlib import Path
 
 MOST_BYTES = 1_000_000_000
-"""Of a file with rows: the largest benchmark that ``import`` reads, 2WikiMultihopQA's 90,000
-questions with ten passages each, has two thirds of it."""
+"""Size limit of a file with rows: the largest benchmark that ``import`` reads, 2WikiMultihopQA's
+90,000 questions with ten passages each, has two thirds of it."""
 MOST_WRITTEN_BYTES = 10_000_000
-"""Of what a person writes: settings, a configuration, a suite."""
+"""Size limit of a file that a person writes: settings, a configuration, a suite."""
 
 
 class InputFileError(OSError):
-    """A file can't be read; ``strerror`` and the message are a clause and a next step."""
+    """Raised when a file can't be read; the message is a clause and a next step.
+
+    ``strerror`` is the same text.
+    """
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 def read_input(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return what a file holds; OSError if it is not a regular one, or has more bytes."""
+    """Return the content of a regular file.
+
+    Raises OSError if it is something else, can't be read, or has more than ``most`` bytes.
+    """
     state = path.stat()
     if stat.S_ISDIR(state.st_mode):
         raise InputFileError(errno.EISDIR, "it is a folder; name a file")

@@ -1,4 +1,4 @@
-"""JSON, whole or piece by piece; records that are kept so, and the fields of others' records."""
+"""Writes JSON, whole or piece by piece, and reads and writes records that are kept as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,25 +16,25 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
 
 
 class Stored:
-    """A dataclass that is kept as JSON."""
+    """Keeps a dataclass as JSON."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
+        """Return the record as JSON-ready values."""
         return _adapter(type(self)).dump_python(self, mode="json")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Read what :meth:`to_dict` of this or an earlier release gave.
+        """Read a record from the values that :meth:`to_dict` returned.
 
-        A field that this release doesn't know is left out.
+        An earlier version may have written them. Unknown fields are left out.
         """
         return _adapter(cls).validate_python(values)
 
 
 def fields_of(record: object, *names: str) -> Iterator[object]:
-    """Yield those of the named fields that a mapping or an object has."""
+    """Yield the values of the named fields that a mapping or an object has."""
     for name in names:
         if isinstance(record, Mapping):
             fields = cast("Mapping[str, object]", record)
@@ -45,7 +45,10 @@ def fields_of(record: object, *names: str) -> Iterator[object]:
 
 
 def whole_json(value: object, indent: int | None = 2) -> str:
-    """Return a JSON-ready value as the content of a file; ValueError if it holds a NaN."""
+    """Return a JSON-ready value as the content of a file.
+
+    Raises ValueError if it holds a NaN.
+    """
     return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
 
 
@@ -54,10 +57,10 @@ def json_pieces(
     indent: int | None = None,
     separators: tuple[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield, in pieces, what ``json.dumps`` gives of a JSON-ready mapping.
+    """Yield the JSON of a mapping, as ``json.dumps`` writes it, in pieces.
 
-    Each value that is an iterator is written as a list, an item a piece. Other characters than
-    ASCII are written as they are; a value that is NaN or infinite raises ValueError.
+    A value that is an iterator is written as a list, one item a piece. Characters beyond ASCII are
+    written as they are. Raises ValueError if a value is NaN or infinite.
     """
     encoder = json.JSONEncoder(
         ensure_ascii=False, allow_nan=False, indent=indent, separators=separators
@@ -67,7 +70,7 @@ def json_pieces(
         return "" if indent is None else "\n" + " " * indent * level
 
     def encode(value: object, level: int) -> str:
-        # Every line break in it is one between values, and indented.
+        # Line breaks inside strings are escaped, so each one stands between values.
         return encoder.encode(value).replace("\n", line(level) or "\n")
 
     comma, begin, end = encoder.item_separator, "{", "{}"

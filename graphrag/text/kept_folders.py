@@ -1,6 +1,6 @@
-"""Folders of files that are made once and mapped afterwards, by any number of processes.
+"""Caches files in folders that are made once and then mapped by any number of processes.
 
-Each is put in place whole; one that is damaged is made again.
+A folder is put in place whole; a damaged folder is made again.
 """
 
 import logging
@@ -30,10 +30,10 @@ arrow: Any = pyarrow  # not typed
 Table: TypeAlias = Any
 """A pyarrow.Table."""
 _BUILDING = "building"
-# A build takes minutes at most; what is older was left behind by a process that was stopped.
+# A build takes minutes at most; an older one was left behind by a process that was stopped.
 _ABANDONED_AFTER_S = 6 * 3600
 _DAMAGED = (OSError, ValueError, EOFError, arrow.ArrowException)
-"""What reading a folder raises that is not whole."""
+"""Errors raised by reading a damaged folder."""
 
 _Content = TypeVar("_Content")
 _Arrays = TypeVar("_Arrays", bound="DataclassInstance")
@@ -41,9 +41,10 @@ _Arrays = TypeVar("_Arrays", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class KeptFolder:
-    """A folder in ``home`` that is named by its ``kind``, "" or more, and by its content.
+    """Names a folder in ``home`` by its kind and its content, and makes it if it is missing.
 
-    Of a kind there is one at a time. ``what`` says in words what it holds.
+    ``kind`` may be ""; each kind has one folder at a time. ``content`` is a hash; ``what`` says in
+    words what the folder holds.
     """
 
     home: Path
@@ -54,10 +55,11 @@ class KeptFolder:
     def open(
         self, write: Callable[[Path], None], read: Callable[[Path], _Content]
     ) -> _Content | None:
-        """Read the folder, which ``write`` fills first where it is missing or damaged.
+        """Read the folder; fill it first by ``write`` if it is missing or damaged.
 
-        Of processes that make it at once the first to finish wins. None if it can't be written,
-        which the log says once. Errors of ``write`` pass through, unless they are of files.
+        If several processes make it at once, the first to finish wins. Returns None if it can't be
+        written, which the log says once. Errors of ``write`` pass through, unless they are
+        OSErrors.
         """
         place = self.home / "-".join(filter(None, (self.kind, self.content)))
         if place.exists():
@@ -85,7 +87,7 @@ class KeptFolder:
             self._remove_outdated(place)
 
     def _remove_outdated(self, current: Path) -> None:
-        """Remove the folders of earlier content, and what stopped builds have left."""
+        """Remove the folders of earlier content, and leftovers of stopped builds."""
         with suppress(OSError):
             for folder in filter(Path.is_dir, self.home.iterdir()):
                 kind = folder.name.rpartition("-")[0]
@@ -94,7 +96,7 @@ class KeptFolder:
                         continue
                 elif kind != self.kind or folder == current:
                     continue
-                # First under another name: what somebody has mapped stays whole on Windows.
+                # Renamed first: on Windows this fails, and the folder stays, if it is mapped.
                 removed = self.home / f"{_BUILDING}-{uuid.uuid4().hex}"
                 with suppress(OSError):
                     folder.rename(removed)
@@ -104,8 +106,8 @@ class KeptFolder:
 @cache
 def _warn_once(home: Path, why: str) -> None:
     _log.warning(
-        "What is made of the tables can't be kept beside the index, in %s, so every start makes it "
-        "anew: %s",
+        "Files made from the tables can't be kept beside the index, in %s, so every start makes "
+        "them anew: %s",
         home,
         why,
     )
@@ -118,19 +120,19 @@ def _flush(folder: Path) -> None:
 
 
 def save_arrays(folder: Path, arrays: "DataclassInstance") -> None:
-    """Write the arrays of a record by their names, as numpy's own files."""
+    """Save the arrays of a record as numpy's files, named like its fields."""
     for field in fields(arrays):
         np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
 
 
 def map_arrays(folder: Path, kind: type[_Arrays]) -> _Arrays:
-    """Map a record of arrays; nothing is read but the beginnings of their files."""
+    """Map a record of arrays; only the beginnings of their files are read."""
     files = [folder / f"{field.name}.npy" for field in fields(kind)]
     return kind(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
 
 
 def map_table(path: Path) -> Table:
-    """Map a table in an uncompressed file of Arrow's; nothing is read but its ends."""
+    """Map a table in an uncompressed Arrow file; only the file's ends are read."""
     # pyarrow's own memory map touches every page at once.
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

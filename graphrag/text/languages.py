@@ -1,6 +1,6 @@
-"""The languages of texts, found offline, and their words without endings.
+"""Finds the languages of texts offline, and stems words in these languages.
 
-English is known by its function words; any other language is found by py3langid.
+English is recognized by its function words, any other language by py3langid.
 """
 
 import errno
@@ -24,15 +24,16 @@ _FEWEST_CHARS = 40
 _LEAST_SHARE = 0.15
 _ASCII_WORD = re.compile("[a-z]+")
 _FEWEST_WORDS = 6
-# Of the words of an English text about half are on the list, of one in Dutch or German a tenth.
+# About half of an English text's words are on the list, a tenth of a Dutch or German text's.
 _FUNCTION_WORDS = 0.28
 
 
 class Languages:
-    """The languages of a collection of texts, by script, as ``find_languages`` finds them.
+    """Holds the languages of a collection of texts, by script, as ``find_languages`` finds them.
 
-    A word is stemmed in the language of its text if that is written so, else in the first one that
-    is. Latin letters among other scripts alone are taken for English.
+    A word is stemmed in the language of its text if that is written in the word's script, else in
+    the first language that is. Latin letters count as English if no language in Latin letters was
+    found.
     """
 
     def __init__(self, by_script: Mapping[str, Sequence[str]]) -> None:
@@ -40,15 +41,15 @@ class Languages:
         self._by_script = {"LATIN": (ENGLISH,), **self.by_script}
         self._is_mixed = any(len(names) > 1 for names in self.by_script.values())
         self.stem_in: Callable[[str, str], str] = lru_cache(maxsize=262_144)(self._stem_in)
-        """Returns the stem of a word in a text of a language."""
+        """Returns the stem of a word in a text of a language: ``stem_in(word, language)``."""
         self.telling_stems: Callable[[str], tuple[str, ...]] = lru_cache(maxsize=262_144)(
             self._telling_stems
         )
-        """Returns the stems of a word, none of one that says little."""
+        """Returns the stems of a word; () for a function word."""
 
     @classmethod
     def named(cls, names: Iterable[str]) -> "Languages":
-        """Return the languages with these ISO 639-1 codes."""
+        """Make the languages with these ISO 639-1 codes."""
         by_script: defaultdict[str, list[str]] = defaultdict(list)
         for name in names:
             for script in scripts_of_language(name):
@@ -65,7 +66,7 @@ class Languages:
         return self._by_script.get(script, ())
 
     def of_text(self, text: str) -> str:
-        """Return the language of a text, "" where its words' scripts tell it."""
+        """Return the language of a text; "" if no script has several languages to choose from."""
         if not self._is_mixed:
             return ""
         among = self.of_script(_main_script(text[:_CHARS]))
@@ -85,7 +86,7 @@ class Languages:
         return stem(word, language if language in among else among[0])
 
     def is_function_word(self, word: str) -> bool:
-        """Say whether a word is one that says little in a language that it may be of."""
+        """Say whether a word says little by itself in a language that it may be of."""
         return any(word in function_words(name) for name in self.of_script(script_of(word)))
 
     def stems(self, word: str) -> tuple[str, ...]:
@@ -95,15 +96,16 @@ class Languages:
 
 
 def sample(n: int) -> list[int]:
-    """Return the places of the texts, of so many, by which languages are found: 200 at most."""
+    """Return the positions of the texts, 200 of ``n`` at most, by which languages are found."""
     return np.unique(np.linspace(0, n - 1, min(_SAMPLE, n)).astype(int)).tolist()
 
 
 def find_languages(texts: Sequence[str]) -> Languages:
-    """Find the languages of texts, by their scripts, the most frequent first.
+    """Find the languages of texts, by script, the most frequent first.
 
-    At most 200 texts are looked at, spread over all. A language counts that at least 15 % of those
-    in its script are of: fewer are more often mistaken than meant.
+    At most 200 texts are looked at, spread over all. Scripts and languages with a share below 15 %
+    are dropped, because they are more often mistaken than meant; a language's share is of the texts
+    in its script.
     """
     of_script: defaultdict[str, list[str]] = defaultdict(list)
     for text in _long_enough(texts[place][:_CHARS] for place in sample(len(texts))):
@@ -119,9 +121,9 @@ def find_languages(texts: Sequence[str]) -> Languages:
 
 
 def main_language(texts: Iterable[str]) -> str:
-    """Return the language of most of a few texts, as far as they are in the most frequent script.
+    """Return the language of most of a few texts, among those in their most frequent script.
 
-    English where there is no letter, and of the Latin letters of a name or two.
+    English if there is no letter, or only a name or two in Latin letters.
     """
     of_script: defaultdict[str, list[str]] = defaultdict(list)
     for text in _long_enough(text[:_CHARS] for text in texts if text.strip()):
@@ -154,7 +156,7 @@ def _long_enough(texts: Iterable[str]) -> Iterable[str]:
 
 def _main_script(text: str) -> str:
     scripts = Counter[str]()
-    for character, n in Counter(text).items():  # each once: a text has few
+    for character, n in Counter(text).items():  # each character once: a text has few
         if character.isalpha():
             scripts[script_of(character)] += n
     return max(scripts, key=scripts.__getitem__, default="")
@@ -168,7 +170,7 @@ def _is_english(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _rank(text: str) -> tuple[str, ...]:
-    """Return all languages that are known, the likeliest first."""
+    """Return all known languages, the likeliest first."""
     return tuple(name for name, _ in _identifier().rank(text))
 
 

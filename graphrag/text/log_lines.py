@@ -1,4 +1,4 @@
-"""The lines that libraries write beside the results of a command."""
+"""Keeps the log lines of libraries apart from the output of a command."""
 
 import logging
 import warnings
@@ -11,22 +11,23 @@ LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
 
 
 def stay_silent() -> None:
-    """Keep what libraries only note out of programs and notebooks that set up no log."""
+    """Hide log lines of libraries in programs and notebooks that set up no logging."""
     for name in ("graphrag", *LIBRARIES):
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-    warnings.filterwarnings("ignore", "IProgress not found")  # tqdm, of a bar that is never drawn
+    warnings.filterwarnings("ignore", "IProgress not found")  # tqdm's, about a bar never drawn
 
 
 @contextmanager
 def lines_to(
     handler: logging.Handler, level: int, names: Sequence[str] = LIBRARIES
 ) -> Generator[None]:
-    """Send the lines of these loggers, from a level on, to a handler alone; close it at the end.
+    """Send the log lines of these loggers to one handler alone inside the ``with`` block.
 
-    litellm drops the coroutine of a request that is canceled while it is being made; what
-    Python says of it is left out too, as nothing was sent.
+    ``level`` is the lowest level; the handler is closed at the end. A warning by Python is left out
+    as well: litellm drops the coroutine of a request that is canceled while it is being made, and
+    Python reports that although nothing was sent.
     """
     clean_log_records()
     loggers = [logging.getLogger(name) for name in names]
@@ -34,7 +35,7 @@ def lines_to(
     for logger in loggers:
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
-    # For the rest of the process: the coroutine may be found at its very end.
+    # For the rest of the process, because Python may find the coroutine at its very end.
     warnings.filterwarnings(
         "ignore", r"coroutine '.*\.a(completion|embedding)' was never awaited", RuntimeWarning
     )

@@ -1,4 +1,4 @@
-"""Phrases that messages are made of."""
+"""Makes phrases for messages: numbers with nouns, lists of names, shortened lines."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ def counted(n: int, one: str, many: str = "") -> str:
 
 
 def join_names(names: Sequence[str], most: int = 0, last: str = " and ") -> str:
-    """Return names as a phrase: all, or so many of them at most."""
+    """Join names into a phrase, at most ``most`` of them; 0 for all."""
     if most and len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def shorten(text: str, n_chars: int = 90, mark: str = "...", at_space: bool = False) -> str:
-    """Return a text as one line of so many characters at most; a cut ends with the mark.
+    """Return a text as one line of at most ``n_chars`` characters; a cut ends with ``mark``.
 
-    ``at_space``: it is cut at a space where there is one.
+    ``at_space``: cut at a space if there is one.
     """
     line = " ".join(text.split())
     if len(line) <= n_chars:
@@ -28,5 +28,5 @@ def shorten(text: str, n_chars: int = 90, mark: str = "...", at_space: bool = Fa
 
 
 def fold_line(text: str) -> str:
-    """Return a text as one line without case."""
+    """Return a text as one line without case and extra blanks."""
     return " ".join(text.casefold().split())

@@ -1,4 +1,4 @@
-"""Rankings of texts, best first: by the words of a question (BM25), and fused with nearness."""
+"""Ranks texts by the words of a question (BM25), and fuses that ranking with vectors' nearness."""
 
 from collections.abc import Mapping, Sequence
 from math import hypot, inf
@@ -20,11 +20,11 @@ Item = TypeVar("Item", int, str)
 
 
 class WordIndex:
-    """Texts prepared for being ranked by BM25; nothing in it changes afterward.
+    """Ranks a collection of texts by BM25; it never changes.
 
-    Words are :func:`split_terms`', without their endings in the ``languages`` of the texts. The
-    texts are the collection that the frequencies of words are taken from; they themselves are not
-    kept. Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75.
+    Words are those of :func:`split_terms`, without their endings in the ``languages`` of the texts.
+    Frequencies of words are taken from the texts, which themselves are not kept. Okapi BM25 as
+    Lucene computes it, ``k1`` 1.5 and ``b`` 0.75.
     """
 
     def __init__(self, counts: WordCounts, languages: Languages) -> None:
@@ -35,26 +35,26 @@ class WordIndex:
 
     @classmethod
     def of(cls, texts: Sequence[str], languages: Languages | None = None) -> "WordIndex":
-        """Count the words of texts in their languages; None: those that are found in them."""
+        """Count the words of texts in ``languages``; None for those found in the texts."""
         languages = find_languages(texts) if languages is None else languages
         return cls(count_words(texts, languages), languages)
 
     def best(self, question: str, k: int | None = None) -> list[tuple[int, float]]:
-        """Return :func:`best_of` the scores of the texts."""
+        """Return the best ``k`` texts for a question with their scores; see :func:`best_of`."""
         return best_of(self.scores(question), k)
 
     def scores(self, question: str) -> npt.NDArray[np.float64]:
-        """Return the part of the question's words that each text has, 0 where none is shared.
+        """Return each text's share of the question's words, from 0 (no common word) to 1.
 
-        It is BM25's score, divided by the sum of the idf of all words of the question, also of
-        those that no text has: 1 is more than any text reaches. A word that is repeated in the
-        question counts once; English function words count only where there are no others, those of
-        other languages a fifth. A word of which no stem is known counts for all its forms.
+        It is the BM25 score divided by the sum of the idf of all words of the question, even of
+        words that no text has; no text exceeds 1. A repeated word of the question counts once.
+        English function words count only if there are no other words, those of other languages
+        count a fifth. For a word without a known stem, all its forms count.
         """
         terms = dict.fromkeys(split_terms([question])[0])
         telling = [term for term in terms if not self._languages.is_function_word(term)] or [*terms]
         scores, reachable = self._score(telling)
-        # Lists of other languages are longer than ours: what else is on them says a little.
+        # Lists of other languages are longer than ours: their other words say a little.
         if others := [term for term in terms if term not in telling and term not in STOP_WORDS]:
             further, more = self._score(others)
             scores, reachable = (
@@ -67,7 +67,7 @@ class WordIndex:
         """Return BM25's scores, and the sum of the idf of the words."""
         counts = self._counts
         words = {self._languages.stems(term): self._find(term) for term in terms}
-        # Of the forms of a word the rarest.
+        # The rarest form of each word counts.
         n_texts = np.array(
             [
                 min((int(np.diff(counts.text_ptr[n : n + 2])[0]) for n in found), default=0)
@@ -82,7 +82,7 @@ class WordIndex:
         return scores.astype(np.float64), reachable
 
     def _find(self, term: str) -> list[int]:
-        """Return the numbers of the words that a term of a question stands for."""
+        """Return the numbers of the indexed words that match a term of a question."""
         stems = [stem for bare in bare_words(term) for stem in self._languages.stems(bare)]
         found = [number for stem in stems if (number := self._words.find(stem)) is not None]
         if found and self._inflection.has_stems(term) and not has_proclitics(term):
@@ -90,7 +90,7 @@ class WordIndex:
         return [*found, *self._forms_of(stems[0])]
 
     def _forms_of(self, word: str) -> list[int]:
-        """Return the numbers of the words that are forms of a word, or that it is a form of."""
+        """Return the numbers of the words that are forms of a word, or of which it is a form."""
         if not can_be_inflected(word):
             return []
         near = (self._trunks.find(begun) for begun in self._inflection.trunks(word))
@@ -104,10 +104,10 @@ class WordIndex:
 def best_of(
     scores: npt.NDArray[np.floating], k: int | None, precedence: npt.NDArray[np.int64] | None = None
 ) -> list[tuple[int, float]]:
-    """Return the `k` best places (None: all) with their scores > 0, best first.
+    """Return the ``k`` best positions with their scores > 0, best first; None for all.
 
-    Of equal scores the one with the smaller `precedence`, which has a number for each, comes first;
-    None: the earlier one.
+    Among equal scores the smaller ``precedence`` comes first, which has a number for each position;
+    None: the smaller position.
     """
     matching = np.flatnonzero(scores > 0)
     if k is not None and k < len(matching):
@@ -121,15 +121,15 @@ def best_of(
 def fuse_scores(
     words: Mapping[Item, float], near: Mapping[Item, float], n: int
 ) -> list[tuple[Item, float]]:
-    """Fuse what words and vectors say of ``n`` items: sqrt((4 words)^2 + nearness^2).
+    """Fuse the scores of ``n`` items by words and by vectors: sqrt((4 words)^2 + nearness^2).
 
-    ``words`` are scores > 0 of :class:`WordIndex`, of the items that share a word with the
-    question, ``near`` how near items are to it, the higher the nearer: of all or of those that are
-    nearest. Nearness counts from its median over all items on, or from the least that is known if
-    that is more, up to the greatest, as 0 to 1. So an item that reaches a quarter of what the words
-    could reach counts as much as the nearest, and one that either is sure of comes before one of
-    which both say a little. Every item is returned once, best first; of equal scores the nearer
-    one, then the one that words rank first, then the smaller one.
+    ``words``: scores > 0 of :class:`WordIndex`, for the items that share a word with the question.
+    ``near``: nearness to the question, higher is nearer, for all items or only the nearest.
+    Nearness is scaled to 0 to 1: from its median over all items, or from the least known value if
+    that is higher, up to the greatest. So an item with a quarter of the highest possible score by
+    words counts as much as the nearest item, and an item with one high score comes before an item
+    with two low ones. Every item is returned once, best first; among equal scores the nearer comes
+    first, then the one that words rank higher, then the smaller one.
     """
     parts: dict[Item, float] = {}
     if near:

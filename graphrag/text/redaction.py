@@ -1,7 +1,8 @@
-"""Keys and passwords stay out of every text that leaves: log lines, errors, stores, files.
+"""Removes keys and passwords from every text that leaves the program: logs, errors, stores, files.
 
-What is kept and computed with (:func:`redact_data`) goes by known values alone, none of them an
-ordinary word, as a false alarm would change what is measured; what is said goes by forms, too.
+Text that is shown is cleaned of known values and of anything that looks like a key. Data that is
+kept or computed with (:func:`redact_data`) is cleaned of known values alone, none of them an
+ordinary word, because a false alarm would change what is measured.
 """
 
 import base64
@@ -22,7 +23,7 @@ REDACTED = "[redacted]"
 _MIN_SAID = 6
 _MIN_DATA = 8
 _SURE = 20
-"""From this length on even words are no ordinary ones."""
+"""Length from which even a value made of words counts as a secret."""
 
 _WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[-_. /](?:[A-Z]?[a-z]+|[A-Z]+))*|\d+")
 _PLACEHOLDERS = {
@@ -86,13 +87,13 @@ _HINTS = (
     *("sk-", "gsk_", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     *("xai-", "pplx-", "aiza", "akia", "eyj"),
 )
-"""One of these stands, in whichever case, in each text that a form above finds something in."""
+"""Every text in which a pattern above finds something contains one of these, in any case."""
 _UNSET = {"none", "null", "true", "false", "...", "**********", REDACTED.strip("[]"), "[redacted"}
 _SHORTEST_UNQUOTED = 8
 
 
 class _Known:
-    """The values that this process knows, each form of the longest first."""
+    """The secret values that this process knows, in every spelling, the longest first."""
 
     said: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
@@ -100,7 +101,7 @@ class _Known:
 
 
 def redact(text: str) -> str:
-    """Return a text that is said, as a log line or an error, without keys and passwords."""
+    """Return a text to be shown, such as a log line or an error, without keys and passwords."""
     text = _replace(text, _Known.said)
     folded = text.casefold()
     if not any(hint in folded for hint in _HINTS):
@@ -112,7 +113,7 @@ def redact(text: str) -> str:
 
 
 def redact_data(text: str) -> str:
-    """Return a text that is kept or computed with, without the values that are known for keys."""
+    """Return a text to be kept or computed with, without the known keys and passwords."""
     return _replace(text, _Known.data)
 
 
@@ -121,13 +122,13 @@ def _clean(text: str) -> str:
 
 
 class StreamRedactor:
-    """:func:`redact_data` of a text that arrives in pieces, which may break a key in two."""
+    """Applies :func:`redact_data` to a text that arrives in pieces, which may split a key."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown by now: all but an end that may be the beginning of a key."""
+        """Return the text that can be shown by now; an end that may begin a key is held back."""
         text = redact_data(self._held + piece)
         longest = max((len(value) for value in _Known.data), default=1) - 1
         for start in range(max(0, len(text) - longest), len(text)):
@@ -138,16 +139,16 @@ class StreamRedactor:
         return text
 
     def end(self) -> str:
-        """Return what was held back."""
+        """Return the text that was held back."""
         held, self._held = self._held, ""
         return held
 
 
 def know_settings(values: object) -> None:
-    """Take the keys and passwords of settings, and those in the environment, for secrets.
+    """Remember the keys and passwords in settings, and in the environment, as secrets.
 
-    What a name such as ``api_key`` stands for, a password in an address, a key in a connection
-    string, in mappings and lists of any depth.
+    These are values of names such as ``api_key``, passwords in addresses and keys in connection
+    strings, in mappings and lists of any depth.
     """
     forms = _all_forms(_secrets_in(values, is_secret=False))
     _know(form for form in forms if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)
@@ -155,7 +156,10 @@ def know_settings(values: object) -> None:
 
 
 def know_variables(variables: Mapping[str, str | None]) -> None:
-    """Take the values of variables whose names say so for secrets, unless they are mere words."""
+    """Remember the values of variables with names of secrets, unless they are mere words.
+
+    Passwords in addresses and keys in connection strings are remembered from any variable.
+    """
     values = {name: value for name, value in variables.items() if value}
     named = [value for name, value in values.items() if is_secret_variable(name)]
     _know(filter(_is_sure, _all_forms([*named, *chain(*map(_parts, values.values()))])))
@@ -164,7 +168,7 @@ def know_variables(variables: Mapping[str, str | None]) -> None:
 def is_secret_variable(name: str) -> bool:
     """Say whether a variable of the environment holds a key or a password, by its name.
 
-    ``GRAPHRAG_EVAL_IMDB_KEY`` and the like are flags of the command, none of which is a secret.
+    ``GRAPHRAG_EVAL_IMDB_KEY`` and the like are flags of the command; none of them is a secret.
     """
     return not name.startswith("GRAPHRAG_EVAL_") and bool(_SECRET_VARIABLE.search(name))
 
@@ -198,7 +202,7 @@ def _parts(value: str) -> list[str]:
 
 
 def _all_forms(values: Iterable[str]) -> set[str]:
-    """Return how values may be written: as they are, in an address, JSON, Python or HTML."""
+    """Return the spellings of values: as they are, and as in an address, JSON, Python or HTML."""
     bare = {_SCHEME.sub("", value) for value in values}
     plain = bare | {unquote(value) for value in bare}
     escaped = {quote(value, safe=safe) for value in plain for safe in ("", "/")}
@@ -229,9 +233,9 @@ def _without_value(match: re.Match[str]) -> str:
 
 
 def clean_log_records() -> None:
-    """Clean every record that is made from now on, whichever library's and wherever it goes.
+    """Clean every log record that is made from now on, by any library and for any handler.
 
-    Of keys and passwords, and of the characters that a terminal obeys on which a log is read.
+    Keys and passwords are removed, and the characters that a terminal obeys.
     """
     if _Known.reads_logs:
         return
@@ -242,7 +246,7 @@ def clean_log_records() -> None:
         record = make(*args, **kwargs)
         try:
             said = record.getMessage()
-        except Exception:  # logging itself tells of arguments that don't fit the message
+        except Exception:  # logging itself reports arguments that don't fit the message
             return record
         clean = _clean(said)
         if clean != said:

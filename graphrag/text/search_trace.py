@@ -1,4 +1,4 @@
-"""The way of a graph search, from call to call, and as a tree for the terminal."""
+"""Shows how a graph search went, call by call, also as a tree for the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def name_row(table: str, row: str) -> str:
-    """Return the name of a row of a context as citations write it."""
+    """Return the name of a context's row as citations write it, e.g. ``Sources (3)``."""
     return f"{table.capitalize()} ({row})"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a search: what it read and what it said.
+    """Holds one model call of a search: what it read and what it said.
 
-    - ``shown``, ``kept``: numbers of text units, as citations name them.
-    - ``n_rows``: rows that it was shown below the texts; ``followed``: those that it followed.
-    - ``looked_up``: what it searched for, because ``missing`` was not known; of the last call that
-      is what the answer lacks. "" if nothing.
-    - ``note``: what went otherwise than it should, or "".
+    - ``shown``, ``kept``: numbers of the text units that it read and kept, as citations name them.
+    - ``n_rows``: number of rows that it read below the texts; ``followed``: the rows it followed.
+    - ``looked_up``: what it searched for.
+    - ``missing``: what was not known yet; in the last call, what the answer lacks. "" if nothing.
+    - ``note``: what went wrong, or "".
     """
 
     call: int
@@ -37,7 +37,7 @@ class Step:
 
 
 def read_steps(rows: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
-    """Read the data frame ``exploration``, without the row of a search that asked nobody."""
+    """Read the data frame ``exploration``; a search without any model call has no step."""
     return tuple(_read_step(row) for row in rows if row["call"])
 
 
@@ -51,7 +51,7 @@ def _read_step(row: Mapping[str, Any]) -> Step:
 
 
 def tell_step(step: Step) -> tuple[str, list[str]]:
-    """Return what a call read, and what it said, a line each."""
+    """Return a title that says what a call read, and one line for each thing that it said."""
     texts = f"Sources ({', '.join(step.shown)})" if step.shown else "no text"
     rows = f" and {counted(step.n_rows, 'row')}" if step.n_rows else ""
     lines = [f"missing: {step.missing}"] if step.missing else []
@@ -63,13 +63,13 @@ def tell_step(step: Step) -> tuple[str, list[str]]:
 
 
 def first_read(steps: Sequence[Step], cited: Iterable[str]) -> list[tuple[str, int]]:
-    """Return of each text unit that an answer cites which call read it first."""
+    """Return the text units that an answer cites, each with the call that read it first."""
     calls = {number: step.call for step in reversed(steps) for number in step.shown}
     return [(number, calls[number]) for number in cited if number in calls]
 
 
 def way_tree(steps: Sequence[Step], cited: Iterable[str] = ()) -> "Tree":
-    """Return the calls in their order, and where what the answer cites was read."""
+    """Return a tree of the calls in their order, and of the calls that read cited texts first."""
     from rich.text import Text
     from rich.tree import Tree
 

@@ -1,6 +1,6 @@
-"""How the end of a name's stem changes before an ending: Karel, Karla; Львів, Львова; Turku, Turun.
+"""Rules of how a name's stem changes before endings: Karel, Karla; Львів, Львова; Turku, Turun.
 
-Snowball's stems keep these changes, and there are no stems of some of the languages.
+Snowball does not undo these changes, and some of the languages have no stemmer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,10 @@ _SHORTEST, _LONGEST_ENDING = 3, 5
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A part of a stem, and what it is before endings; ``then``: what follows it in the name.
+    """A change of a stem: a part of it, and what that becomes before endings.
 
-    That is one consonant ("C"), one vowel ("V") or nothing ("").
+    ``then`` is what follows the part in the name: one consonant ("C"), one vowel ("V") or nothing
+    ("").
     """
 
     part: str
@@ -70,9 +71,9 @@ def changes_of(languages: Sequence[str]) -> tuple[_Change, ...]:
 
 
 def endings_after_change(name: str, word: str, changes: Sequence[_Change]) -> Iterator[str]:
-    """Yield the endings that a word may have if it is a name with a changed stem.
+    """Yield the endings that a word has if it is a name with a changed stem.
 
-    Both are in letters without accents.
+    Both ``name`` and ``word`` are in letters without accents.
     """
     for change in changes:
         stem = _changed(name, change)
@@ -97,7 +98,10 @@ def _changed(name: str, change: _Change) -> str:
 
 
 def possible_beginnings(word: str, changes: Sequence[_Change]) -> Iterator[str]:
-    """Yield beginnings of the names whose changed stems a word, without accents, may begin with."""
+    """Yield a word with each change undone at its second or third letter.
+
+    ``word`` is in letters without accents. Names that it may be a form of are looked up by these.
+    """
     for change in changes:
         for at in (1, 2):
             if word.startswith(change.becomes, at):

@@ -1,4 +1,4 @@
-"""Words without their endings, by language, and how much of one text another covers."""
+"""Stems words by language, and measures how much of one text another one covers."""
 
 import re
 import threading
@@ -28,7 +28,7 @@ NUMBER_WORDS = {word: str(n) for n, word in enumerate(_NUMBERS.split()) if n} | 
     "sixty": "60",
     "hundred": "100",
 }
-"""Spelled numbers; ``zero`` is left out because it is also a name."""
+"""Number word -> digits; ``zero`` is left out because it is also a name."""
 
 _DIGITS_COMMA = re.compile(r",(?<=\d,)(?=\d{3}\b)")
 _SNOWBALL: Mapping[str, str] = {
@@ -39,10 +39,10 @@ _SNOWBALL: Mapping[str, str] = {
     **{"lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish"},
     **{"pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho"},
     **{"sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish"},
-    # So alike that the endings are the same.
+    # These languages share the endings of the named one.
     **{"bs": "serbian", "hr": "serbian", "ms": "indonesian", "nb": "norwegian", "nn": "norwegian"},
 }
-# What its list leaves out.
+# Function words that the library's list leaves out.
 _ALSO_FUNCTION_WORDS = {
     "ur": "\u06a9\u0627 \u06a9\u06d2 \u0646\u06d2 \u06c1\u06cc\u06ba \u062a\u06be\u0627"
 }
@@ -63,22 +63,22 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "sr": ("CYRILLIC", "LATIN"),
 }
 _LATIN = ("LATIN",)
-# The article, which Snowball leaves before a short word.
+# The Arabic article, which Snowball keeps before a short word.
 _ARTICLE = re.compile("^[\u0648\u0641]?(?:[\u0628\u0643]?\u0627\u0644|\u0644\u0644)(?=.{3})")
-# The one ending that keeps its vowel: what is in a place.
+# The only Turkish ending without vowel harmony, as in "the one in a place".
 _DAKI = re.compile("(?<=[dt]a)k\u0131$")
 _BACK = frozenset("a\u00e2o\u0131u")
 _VOWELS = frozenset("a\u00e2eio\u00f6u\u00fc\u0131")
 
 
 def has_stemmer(language: str) -> bool:
-    """Say whether there are stems of a language, named by its ISO 639-1 code."""
+    """Say whether there is a stemmer for a language, given by its ISO 639-1 code."""
     return language in _SNOWBALL
 
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the words of a language that say little by themselves; none of one without a list."""
+    """Return the words of a language that say little by themselves; empty without a list."""
     if language == ENGLISH:
         return STOP_WORDS
     import stopwordsiso
@@ -90,7 +90,7 @@ def function_words(language: str) -> frozenset[str]:
 
 
 def scripts_of_language(language: str) -> tuple[str, ...]:
-    """Return the scripts that a language is written in, Latin if nothing else is known."""
+    """Return the scripts that a language is written in; Latin if none is listed."""
     return _SCRIPTS.get(language, _LATIN)
 
 
@@ -98,7 +98,7 @@ def scripts_of_language(language: str) -> tuple[str, ...]:
 def stem(word: str, language: str = ENGLISH) -> str:
     """Return a word of :func:`split_terms` without its ending (Snowball), never empty.
 
-    A word of another script than the language's stays as it is, as in a language without stemmer.
+    A word stays as it is in another script than the language's, or in a language without stemmer.
     """
     name = _SNOWBALL.get(language)
     if name is None or script_of(word) not in _SCRIPTS.get(language, _LATIN):
@@ -113,7 +113,7 @@ def stem(word: str, language: str = ENGLISH) -> str:
 
 
 def _harmonize(word: str) -> str:
-    """Return a Turkish word with the \u0131 that folding made an i, as its vowels go together."""
+    """Return a Turkish word with dotless i restored by vowel harmony; folding had dotted it."""
     letters = list(word)
     back = False
     for place, letter in enumerate(letters):
@@ -125,7 +125,7 @@ def _harmonize(word: str) -> str:
 
 
 class _Stemmers(threading.local):
-    """A stemmer for each thread and language: one keeps the word that it works on in itself."""
+    """Keeps a stemmer for each thread and language, because a stemmer can't be shared."""
 
     def __init__(self) -> None:
         self._made: dict[str, Callable[[str], str]] = {}
@@ -146,7 +146,7 @@ _READ_AS: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 @contextmanager
 def read_as(language: str) -> Generator[None]:
-    """Have :func:`terms` take texts for texts in a language; outside they are English."""
+    """Make :func:`terms` read texts in a language inside the ``with`` block; outside in English."""
     before = _READ_AS.set(language)
     try:
         yield
@@ -155,16 +155,16 @@ def read_as(language: str) -> Generator[None]:
 
 
 def language_read() -> str:
-    """Return the language that :func:`terms` takes texts for."""
+    """Return the language in which :func:`terms` reads texts now."""
     return _READ_AS.get()
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
-    """List the comparable terms of a text, in order, with repetitions.
+    """Return the comparable terms of a text, in order, with repetitions.
 
-    Words of :func:`split_words`, stemmed in the language of :func:`read_as`; scripts without
-    spaces, and Hangul, give pairs of characters. In English they are freed of possessives, numbers
-    written as digits, and stop words left out unless `keep_stop_words`.
+    They are the words of :func:`split_words`, stemmed in the language of :func:`read_as`. Scripts
+    without spaces, and Hangul, give pairs of characters. Stop words are left out unless
+    ``keep_stop_words``. In English possessives are cut off, and number words become digits.
     """
     language = _READ_AS.get()
     return [
@@ -185,6 +185,9 @@ def _terms_of(word: str, keep_stop_words: bool, language: str) -> tuple[str, ...
 
 
 def share_covered(expected: Iterable[str], present: Collection[str]) -> float:
-    """Return the share, in [0, 1], of distinct expected terms that are present; 0 of none."""
+    """Return the share, in [0, 1], of distinct expected terms that are present.
+
+    0 if no term is expected.
+    """
     distinct = set(expected)
     return sum(term in present for term in distinct) / len(distinct) if distinct else 0.0

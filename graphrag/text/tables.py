@@ -1,4 +1,7 @@
-"""Read the context tables that graphrag puts into a system message."""
+"""Parses the context tables that graphrag puts into a system message.
+
+The embedded models and the judge's metrics read them.
+"""
 
 import csv
 import io
@@ -12,15 +15,15 @@ _MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*
 _GOAL = re.compile(r"^---Goal---[ \t]*$", re.MULTILINE)
 _BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
 _PROSE = "text content full_content description summary path relationship sentence"
-"""Columns that hold a row's prose, the likeliest first."""
+"""Columns that may hold a row's prose, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a context table, which citations name by the table's name and the row's id.
+    """Holds one row of a context table, cited by the table's name and the row's id.
 
-    ``text`` is its prose, ``names`` those in its other columns (an entity's title, an edge's two
-    ends).
+    ``text`` is its prose; ``names`` are the names in other columns (an entity's title, an edge's
+    two ends).
     """
 
     table: str
@@ -35,7 +38,7 @@ class Record:
 
 
 def context_region(system: str) -> str:
-    """Return the part of a system message that holds data rather than instructions."""
+    """Return the part of a system message that holds data, not instructions."""
     start = _MARKER.search(system)
     if start is None:
         return system
@@ -46,10 +49,11 @@ def context_region(system: str) -> str:
 
 
 def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record]:
-    """Read the records of every table in a system message, in order.
+    """Return the records of every table in a system message, in order.
 
-    Tables stand under ``-----Name-----``; a table without a heading (basic search) counts as
-    Sources. Of the separators of columns the first that the header row has wins.
+    Tables stand under ``-----Name-----``; a table without a heading counts as Sources, or as
+    Reports if it has content (basic search has such tables). The first of ``separators`` that the
+    header row contains separates the columns.
     """
     region = context_region(system)
     heads = list(_SECTION.finditer(region))
@@ -86,7 +90,7 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
 
 
 def _fields(row: str, separator: str, width: int, text_at: int) -> list[str]:
-    """Columns of a row, quoted or not; surplus separators belong to the text."""
+    """Return the columns of a row, quoted or not; surplus separators belong to the text."""
     if separator == "," or f'{separator}"' in row:
         escape = "\\" if separator == "|" else None
         lines = csv.reader(io.StringIO(row), delimiter=separator, escapechar=escape)

@@ -1,4 +1,4 @@
-"""Characters that steer a terminal, GitHub's runner or a spreadsheet, made harmless in any text."""
+"""Makes characters harmless that control a terminal, GitHub's runner or a spreadsheet."""
 
 import os
 import re
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import IO
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""C0 but newline and tab, DEL, C1, and what Unicode lists as Bidi_Control."""
+"""C0 except newline and tab, DEL, C1, and what Unicode lists as Bidi_Control."""
 _COMMAND = re.compile(r"(?m)(^[^\S\n]*:(?=:)|##(?=\[))")
-"""What a command of a workflow begins with, ``::`` at the start of a line or ``##[`` in it."""
+"""The beginning of a workflow command: ``::`` at the start of a line, or ``##[`` anywhere."""
 
 # One more apostrophe each time, so that every text can be read back exactly.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -16,20 +16,20 @@ _QUOTED_FORMULA = re.compile(r"'+[=+\-@\t\r\n]")
 
 
 def mend_text(text: str) -> str:
-    """Return a text with "?" for each lone surrogate, which neither UTF-8 nor a database holds."""
+    """Replace each lone surrogate by "?", because neither UTF-8 nor a database can hold it."""
     return text.encode("utf-8", "replace").decode()
 
 
 def harmless_cell(text: str) -> str:
-    """Return a text with an apostrophe before it where a spreadsheet would take it for a formula.
+    """Return a text, with an apostrophe in front if a spreadsheet would take it for a formula.
 
-    A number must be written as a number, not as a text: -1 would get the apostrophe, too.
+    A number must be written as a number, not as a text: the text -1 would get the apostrophe, too.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def read_cell(cell: str) -> str:
-    """Return the text of which :func:`harmless_cell` made a cell."""
+    """Return the text from which :func:`harmless_cell` made a cell."""
     return cell[1:] if _QUOTED_FORMULA.match(cell) else cell
 
 
@@ -39,20 +39,23 @@ def strip_controls(text: str) -> str:
 
 
 def escape_controls(json_text: str) -> str:
-    """Return JSON in which these characters are escaped: it says the same."""
+    """Return JSON with the same meaning in which these characters are escaped."""
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 class ShownText:
-    """A text that is shown piece by piece, without what a terminal or GitHub's runner obeys."""
+    """Cleans a text that is shown piece by piece of terminal controls and runner commands.
+
+    It remembers the end of the last piece, because a command may be split between two.
+    """
 
     def __init__(self) -> None:
         self._is_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
         self._line = ""
-        """What stands for the line that was begun: a command may come in two pieces."""
+        """Stands for the line that was begun: a command may come in two pieces."""
 
     def feed(self, piece: str) -> str:
-        """Return a piece as it may be shown."""
+        """Return the next piece as it may be shown."""
         piece = strip_controls(piece)
         if not self._is_workflow:
             return piece
@@ -64,9 +67,9 @@ class ShownText:
 
 
 class ShownStream:
-    """A stream that shows what is written to it as :class:`ShownText`.
+    """Writes to a stream, cleaning the text as :class:`ShownText` does.
 
-    ``is_blank``: whether nothing but blanks was written so far.
+    ``is_blank``: whether only blanks were written so far.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -81,7 +84,7 @@ class ShownStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several."""
+        """Write several texts."""
         for line in lines:
             self.write(line)
 

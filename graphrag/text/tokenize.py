@@ -1,6 +1,7 @@
-"""Texts of any script as comparable words, the same ones for search, names, measures and models.
+"""Splits texts of any script into comparable words, for search, names, measures and models.
 
-What a letter, a mark, a script and a symbol is says Unicode's own data, by ``regex``.
+Unicode's own data, by ``regex``, says what is a letter, a mark, a script or a symbol. The tokens of
+models are counted in ``graphrag.query.client.tokens``.
 """
 
 import re
@@ -14,7 +15,7 @@ _LETTER = r"\p{L}\p{M}\p{N}"
 _UNSPACED = (
     r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Bopo}\p{Hangul}\p{Line_Break=Complex_Context}"
 )
-# Its letters and marks alone: 、 and 。 are used by these scripts as well.
+# Only letters and marks of these scripts, because the scripts include 、 and 。 as well.
 _RUN = rf"[[{_UNSPACED}]&&[\p{{L}}\p{{M}}]]"
 _IN_WORD = rf"[[{_LETTER}]--{_RUN}]"
 _HANGUL = regex.compile(r"\p{Hangul}")
@@ -44,7 +45,7 @@ _STRESS = regex.compile(r"(?<=\p{Cyrillic})[\u0300\u0301]")
 _VOWELS = (*range(0x7A6, 0x7B1), *range(0x7EB, 0x7F4))  # of Thaana, and the tones of N'Ko
 _PLAIN: dict[int, str | None] = {
     **dict.fromkeys((*range(0xFE00, 0xFE10), ord("ـ"))),
-    # Dotted or not, i compares equal: capitals don't tell.
+    # i compares equal with and without its dot, because capitals don't show the difference.
     **{ord("ı"): "i"},  # noqa: RUF001
     **dict.fromkeys(map(ord, _APOSTROPHES), "'"),
     **{ord("ё"): "е", ord("ѐ"): "е", ord("ѝ"): "и"},  # noqa: RUF001
@@ -57,14 +58,14 @@ _PLAIN: dict[int, str | None] = {
 
 @lru_cache(maxsize=65_536)
 def _plain_character(character: str) -> str | None:
-    """Return what a character is compared as; None: it is left out."""
+    """Return the character that stands for another in comparisons; None to leave it out."""
     code = ord(character)
     if code in _PLAIN:
         return _PLAIN[code]
     category = unicodedata.category(character)
     if category == "Nd":
         return str(unicodedata.decimal(character))
-    # What steers how others are shown, and the points of Hebrew, Arabic and Syriac.
+    # Characters that only affect how others are shown, and the points of Hebrew, Arabic, Syriac.
     if category == "Cf" or (category == "Mn" and 0x590 <= code < 0x900 and code not in _VOWELS):
         return None
     if 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:  # Greek capitals have no accents
@@ -75,9 +76,9 @@ def _plain_character(character: str) -> str | None:
 def fold(text: str) -> str:
     """Return a text in comparable characters.
 
-    NFKC, case folded so that i is equal with and without its dot, digits as 0 to 9, apostrophes of
-    one kind. Dropped are the points of Hebrew and Arabic, the accents of Greek, apostrophes between
-    Cyrillic letters, and what is not seen.
+    It is in NFKC and case folded, so that i is equal with and without its dot; digits are 0 to 9,
+    and apostrophes are of one kind. The points of Hebrew and Arabic, the accents of Greek,
+    apostrophes between Cyrillic letters, and invisible characters are dropped.
     """
     if text.isascii():
         return text.lower()
@@ -94,9 +95,9 @@ def fold(text: str) -> str:
 
 
 def _translate(text: str, table: dict[int, str | None]) -> str:
-    """Return ``text.translate(table)``, which looks up each character, where few are in the table.
+    """Return ``text.translate(table)``, faster if few characters are in the table.
 
-    Most characters of most texts are ASCII, and found in one pass.
+    Most characters of most texts are ASCII, and are found in one pass.
     """
     new = {c: table[ord(c)] or "" for c in _uncommon(text) if table.get(ord(c), c) != c}
     found = new.keys()
@@ -113,11 +114,11 @@ def _uncommon(text: str) -> set[str]:
 
 
 def split_terms(texts: Sequence[str]) -> list[list[str]]:
-    """Split texts into the terms by which they are searched, in order, with repetitions.
+    """Split each text into the terms by which it is searched, in order, with repetitions.
 
-    Words of :func:`fold` with their combining marks, parted at all punctuation. A script without
-    spaces, and Hangul, give pairs of neighboring characters, a lone character itself. A symbol,
-    such as an emoji, is a word.
+    Terms are words of :func:`fold` with their combining marks, split at all punctuation. Scripts
+    without spaces, and Hangul, give pairs of neighboring characters; a lone character is a term
+    itself. A symbol, such as an emoji, is a word.
     """
     return [_split_terms(text) for text in texts]
 
@@ -137,22 +138,25 @@ def _split_terms(text: str) -> list[str]:
 
 
 def pairs(run: str) -> list[str]:
-    """Return the pairs of neighboring characters of a text, a lone character itself."""
+    """Return the pairs of neighboring characters of a text; a lone character is returned itself."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text, in order, with repetitions.
 
-    Those of :func:`split_terms`, but for apostrophes, points and commas within a word, which stay
-    in it; what is written without spaces is one word.
+    In contrast to :func:`split_terms`, apostrophes, points and commas inside a word stay in it, and
+    text written without spaces is one word.
     """
     folded = fold(text)
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
 
 def word_starts(text: str) -> list[int]:
-    """Return where the words of a text begin; of a script without spaces each character is one."""
+    """Return the positions where words begin.
+
+    In a script without spaces each character is a word.
+    """
     pattern = _ANY_ASCII_TERM if text.isascii() else _KEY
     return [match.start() for match in pattern.finditer(text)]
 
@@ -160,9 +164,9 @@ def word_starts(text: str) -> list[int]:
 def word_key(text: str) -> str:
     """Return a text as single words joined by one blank, so that equal names compare equal.
 
-    Each character of a script without spaces, and each symbol, is a word of its own: a name
-    can then be looked for in a sentence that has no spaces around it. So is a syllable of Hangul,
-    but for the first of a word, which has ``^`` before it: names begin where words do.
+    Each character of a script without spaces, and each symbol, is a word of its own: a name can
+    then be found in a sentence that has no spaces around it. Each syllable of Hangul is a word,
+    too; the first one of a word gets ``^`` before it, because names begin where words do.
     """
     if not text.isascii():
         text = _translate(text, _PUNCTUATION)
@@ -189,17 +193,17 @@ def word_keys(texts: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def unspaced_runs(word: str) -> tuple[str, ...]:
-    """Return the parts of a word that are of scripts without spaces, or of Hangul."""
+    """Return the parts of a word that are in scripts without spaces, or in Hangul."""
     return () if word.isascii() else tuple(_RUNS.findall(word))
 
 
 def unspaced_characters(text: str) -> list[str]:
-    """List the characters of scripts written without spaces, in order, with repetitions."""
+    """Return the characters of scripts without spaces, and Hangul, in order, with repetitions."""
     return [] if text.isascii() else [c for run in _RUNS.findall(text) for c in run]
 
 
 def script_of(word: str) -> str:
-    """Return the script of a word's first letter by the name that Unicode gives its characters."""
+    """Return the script of a word's first letter by Unicode's name, e.g. ``LATIN``."""
     return "LATIN" if word.isascii() else _script_of(next(filter(str.isalpha, word), word[:1]))
 
 

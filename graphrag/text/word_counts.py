@@ -15,12 +15,12 @@ from graphrag.text.tokenize import split_terms
 
 K1, B = 1.5, 0.75
 BM25 = {"method": "lucene", "k1": K1, "b": B}
-"""What the score of a word in a text depends on beside their frequencies."""
+"""Parameters of a word's score in a text, beside the frequencies."""
 _BATCH = 1024
 _AT_ONCE = 1 << 20
 # A longer run of characters without a space is hardly met twice.
 _LONGEST_REMEMBERED = 48
-# Among other letters than those of ASCII these join words, or are joined with a mark.
+# Beside letters beyond ASCII these characters join words, or combine with a mark.
 _JOINING = b"<=>'`"
 _ENCODING = ("utf-8", "surrogatepass")
 
@@ -29,7 +29,7 @@ Pointers = npt.NDArray[np.int64]
 
 
 def _separators(kept: bytes) -> bytes:
-    """Return the table that puts a blank in place of each ASCII character of no word."""
+    """Return the table that replaces each ASCII character outside of words by a blank."""
     return bytes(c if c >= 128 or chr(c).isalnum() or c in kept else ord(" ") for c in range(256))
 
 
@@ -38,13 +38,16 @@ _OF_ASCII, _OF_OTHERS = _separators(b""), _separators(_JOINING)
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """How often each word stands in which text, scored by BM25; rows are ``ptr[i]:ptr[i + 1]``.
+    """Holds which words occur in which texts, with their BM25 scores, in compact arrays.
 
-    ``words`` are all words, ascending, in one array of bytes, row i of ``word_ptr`` the word with
-    number i. Row i of ``text_ptr`` are its texts in ``texts``, ascending, and what it adds to the
-    score of each in ``scores``. ``trunks`` are, likewise, what the forms of words begin with, see
-    ``trunk``; row i of ``form_ptr`` are the numbers of the words that begin so in ``forms``.
-    ``n_texts`` has one number.
+    Row i of an array is ``ptr[i]:ptr[i + 1]``, by the array of pointers that belongs to it.
+
+    - ``words``: all words, ascending, as bytes; row i by ``word_ptr`` is word number i.
+    - ``texts``: row i by ``text_ptr`` are the texts with word i, ascending; ``scores``: what word i
+      adds to the score of each.
+    - ``trunks``: beginnings of words, ascending, as bytes, by ``trunk_ptr``; see ``trunk``.
+    - ``forms``: row i by ``form_ptr`` are the numbers of the words with trunk i.
+    - ``n_texts``: the number of texts, alone in its array.
     """
 
     words: npt.NDArray[np.uint8]
@@ -60,7 +63,7 @@ class WordCounts:
 
 
 class StringTable(Sequence[bytes]):
-    """Ascending strings in one array of bytes, looked up by halving."""
+    """Finds strings in a sorted table, kept in one array of bytes, by binary search."""
 
     def __init__(self, content: npt.NDArray[np.uint8], pointers: Pointers) -> None:
         self._content, self._pointers = content, pointers
@@ -73,7 +76,7 @@ class StringTable(Sequence[bytes]):
         return self._content[begin:end].tobytes()
 
     def find(self, text: str) -> int | None:
-        """Return the number of a string, None if it is not in the table."""
+        """Return the number of a string; None if it is not in the table."""
         wanted = text.encode(*_ENCODING)
         place = bisect_left(self, wanted)
         return place if place < len(self) and self[place] == wanted else None
@@ -84,7 +87,7 @@ class StringTable(Sequence[bytes]):
 
 
 class _Numbers(dict[bytes, tuple[int, ...]]):
-    """The numbers of the words in a run of characters, in a text of a language."""
+    """Keeps the numbers of the words in a run of characters, for texts in one language."""
 
     def __init__(self, languages: Languages, language: str, numbers: dict[str, int]) -> None:
         super().__init__()
@@ -102,10 +105,10 @@ class _Numbers(dict[bytes, tuple[int, ...]]):
 
 
 def count_words(texts: Sequence[str], languages: Languages) -> WordCounts:
-    """Count the words of texts, as ``split_terms`` has them, without their endings.
+    """Count the words of texts, as ``split_terms`` splits them, without their endings.
 
-    Words are the same if they are taken run by run: nothing that makes two of one, or one of two,
-    reaches over a blank.
+    Texts are split at blanks first, and each run of characters between blanks is looked up. The
+    words are the same, because nothing joins or splits words across a blank.
     """
     numbers: dict[str, int] = {}
     by_language: dict[str, _Numbers] = {}
@@ -139,7 +142,7 @@ def _split_runs(text: str) -> list[bytes]:
 def _arrange(
     words: Sequence[str], keys: list[Pointers], counts: list[Ints], lengths: Pointers
 ) -> WordCounts:
-    """Sort words, and what was counted: a key is a word's number times 2^32 plus its text.
+    """Sort words and their counts; a key is a word's number times 2^32 plus its text's number.
 
     The lists of keys and counts are emptied.
     """
@@ -147,14 +150,14 @@ def _arrange(
     order = sorted(range(len(words)), key=encoded.__getitem__)
     rank = np.empty(len(words), np.int32)
     rank[order] = np.arange(len(words), dtype=np.int32)
-    # Of a large index these take hundreds of megabytes each, so none is kept longer than needed.
+    # In a large index each of these arrays takes hundreds of megabytes, so each is freed early.
     every = np.concatenate([np.empty(0, np.int64), *keys])
     keys.clear()
     of_word, texts = rank[every >> 32], (every & 0xFFFFFFFF).astype(np.int32)
     del every
     frequency = np.concatenate([np.empty(0, np.int32), *counts])
     counts.clear()
-    # Of each word the texts ascend as they are.
+    # A stable sort keeps the texts of each word ascending.
     sorting = np.argsort(of_word, kind="stable")
     texts, frequency = texts[sorting], frequency[sorting]
     del sorting
@@ -192,7 +195,7 @@ def _score(
 
 
 def _sort_trunks(words: Iterable[str]) -> tuple[list[bytes], Pointers, Ints]:
-    """Return what the forms of words begin with, ascending, and the words of each as rows."""
+    """Return the trunks of words, ascending, and the numbers of each trunk's words as rows."""
     by_trunk: dict[str, list[int]] = {}
     for number, word in enumerate(words):
         if can_be_inflected(word):
@@ -210,5 +213,5 @@ def _join(strings: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Pointers]:
 
 
 def pointers_of(sizes: npt.NDArray[np.integer]) -> Pointers:
-    """Return where each of rows of these sizes begins, and the end of the last."""
+    """Return the positions where rows of these sizes begin, and the end of the last row."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

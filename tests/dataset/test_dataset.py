@@ -332,7 +332,7 @@ def test_a_guess_at_the_encoding_is_said(tmp_path):
         (b"question\n\x81\n", r"may as well be .*; save it as UTF-8, or name its encoding in "),
         (BIG5.encode("big5"), "big5 .* is all that fits, of which it holds too little to be sure"),
         (b"\xff\xfea", "begins as utf-16 text, but is none"),
-        ("question,answer\nKöln größer,é\n".encode() + b"\xff", "UTF-8 but for 1 bytes.* line 3"),
+        ("question,answer\nKöln größer,é\n".encode() + b"\xff", "UTF-8 except for 1 .* line 3"),
     ):
         path.write_bytes(content)
         with pytest.raises(DatasetError, match=said):

@@ -1,4 +1,7 @@
-"""A clock of a scope's own time, which stands still while its calls wait for their turn."""
+"""A clock for the calls of one scope: it stops while all of them wait for their turn.
+
+A scope is the group of model calls that one ``measure_calls`` block records.
+"""
 
 import asyncio
 import time
@@ -7,15 +10,15 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from contextvars import Context
 
 _LEAST_WAIT_S = 0.05
-"""A deadline that is near while the clock stands still is looked at again no sooner."""
+"""The least wait, in seconds, before a deadline is checked again."""
 
 
 class OwnTime:
-    """A clock that stands still while every open call of a scope waits for its turn.
+    """Stops while every open call of a scope waits for its turn, and runs otherwise.
 
-    Turns are given by a run's limit and by a model's configured rate. While one call is in
-    flight, or pauses before it is sent again, or nothing is asked at all, the clock goes on. Calls
-    that wait side by side stop it once, not once each.
+    A run's limit and a model's configured rate decide whose turn it is. The clock runs while any
+    call is in flight or pauses before a retry, and while no call is open. Calls that wait side by
+    side stop it once, not once each.
     """
 
     def __init__(self) -> None:
@@ -58,10 +61,10 @@ class OwnTime:
 
     @asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncGenerator[asyncio.Timeout]:
-        """Give up, by TimeoutError, what is inside the block after seconds of this clock.
+        """Raise TimeoutError inside the block after so many seconds of this clock.
 
-        A timer runs for the seconds that are left, and for those that the clock stood still once
-        more.
+        A timer runs for the seconds that are left. If the clock stood still meanwhile, the timer is
+        set again for the time that is still missing.
         """
         ends_at = self._now() + seconds
         async with asyncio.timeout(None) as timer:
@@ -87,7 +90,8 @@ class OwnTime:
 def call_later(seconds: float, function: Callable[[], None]) -> asyncio.TimerHandle:
     """Call a function after so many seconds, in an empty context.
 
-    A loop keeps a timer that was canceled until its time would have come, ten minutes perhaps,
-    with the context that it was set in: that of a call holds everything the call was about.
+    An event loop keeps a canceled timer until it was due (in ten minutes, perhaps), together with
+    the context in which it was set. The context of a model call would keep all of the call's data
+    in memory.
     """
     return asyncio.get_running_loop().call_later(seconds, function, context=Context())

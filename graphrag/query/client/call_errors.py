@@ -1,4 +1,7 @@
-"""What becomes of one model call: an answer, or an error, what it says and whether it may pass."""
+"""Exceptions of model calls, and functions that describe and classify any provider's errors.
+
+Also the record of an answered call, its usage figures, and the retry settings of a model.
+"""
 
 import math
 import re
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
 LONGEST_WAIT_S = 300.0
-"""The longest wait that a service may ask for where no run says otherwise."""
+"""The longest wait that a service may ask for, in seconds, unless a run sets its own."""
 _OVERLOADED_STATUS = {502, 503, 504, 529}
 _NOT_THERE = {"ClientConnectorError", "ConnectionRefusedError", "ConnectError", "gaierror"}
 _TO_CHECK = {401: "api_key", 403: "api_key", 404: "model and api_base"}
@@ -28,7 +31,7 @@ _NO_CREDIT = re.compile(
     r"insufficient[_ ](?:quota|balance|credit)|exceeded_current_quota|credit balance is too low",
     re.IGNORECASE,
 )
-"""What services say of an account that has nothing left to pay with."""
+"""How services say that an account has no money left."""
 
 _LONGEST_READ = 20_000
 
@@ -46,7 +49,7 @@ _TRANSPORT_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answered request: the JSON-ready reply and its tokens."""
+    """Holds one answered request: the JSON-ready reply and its token counts."""
 
     reply: object
     prompt_tokens: int
@@ -58,11 +61,16 @@ class Answer:
 
 
 class CutOffReplyError(RuntimeError):
-    """A structured reply, paid for and counted, broke off; ``content`` is as far as it came.
+    """Raised when a structured reply broke off; ``content`` is the text that arrived.
 
-    Asking for it again would end at the same place. The message is one sentence. ``n_tokens``: the
-    reply's, None where they are not known; ``context_is_full``: it was not its bound that it
-    reached; ``of_setup``: what helps makes another run of an evaluation, as far as is known.
+    The reply is paid for and counted. The same request would break off at the same place again. The
+    message is one sentence.
+
+    - ``n_tokens``: tokens of the reply, None if not known.
+    - ``context_is_full``: whether the reply ended before it reached its bound, so that the model's
+      context is full or the service has a bound of its own.
+    - ``of_setup``: whether raising the setting that would help makes another run of an evaluation;
+      True if that is not known.
     """
 
     def __init__(self, content: str, n_tokens: int | None, bound: OutputBound | None) -> None:
@@ -83,18 +91,21 @@ class CutOffReplyError(RuntimeError):
 
 
 class NoReplyError(RuntimeError):
-    """A request was not answered in its time; the message is one sentence."""
+    """Raised when no reply came within the time limit; the message is one sentence."""
 
 
 class FilteredReplyError(RuntimeError):
-    """The service's own filter stopped a reply, paid for and counted; the message is a sentence."""
+    """Raised when the service's content filter stopped a reply; the message is one sentence.
+
+    The reply is paid for and counted.
+    """
 
     def __init__(self) -> None:
         super().__init__("the service's content filter stopped the reply")
 
 
 class UnstreamedReplyError(RuntimeError):
-    """Nothing came of a streamed reply: the service streams none, and is asked for it whole."""
+    """Raised when a streamed reply is empty: the request is then sent again without streaming."""
 
     status_code, param = 422, "stream"
 
@@ -103,10 +114,11 @@ class UnstreamedReplyError(RuntimeError):
 
 
 class GarbledReplyError(RuntimeError):
-    """What came is not what a model says; the message is one sentence.
+    """Raised when a reply is damaged or is not a model's text; the message is one sentence.
 
-    ``answer`` says what it cost, where that is known; ``may_pass`` whether the next may be another;
-    ``is_page`` whether something else may be at the address.
+    - ``answer``: what the reply cost, None if not known.
+    - ``may_pass``: whether sending the request again may help.
+    - ``is_page``: whether something other than the service may be at the address.
     """
 
     def __init__(
@@ -133,10 +145,11 @@ _SENTENCES = (
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's kind and message on one line of at most 300 characters, and the remedy.
+    """Return an error's kind and message on one line, and the remedy, without keys and passwords.
 
-    Keys and passwords in it are left out, whoever wrote them: services say which key they refuse.
-    An error that says of a service no more than that there is none is named by the remedy alone.
+    Keys are removed because services quote the key that they refuse. Kind and message have at most
+    300 characters, unless the message is one of this project's own sentences. If there was no
+    connection or the provider is unknown, the line is the remedy alone.
     """
     text = redact(" ".join(str(error)[:_LONGEST_READ].split()))
     notes: list[str] = getattr(error, "__notes__", [])
@@ -150,7 +163,7 @@ def describe_error(error: BaseException) -> str:
     if advice is not None and not advice.goes_on:
         return str(advice)
     name = type(error).__name__
-    # litellm says its own kind in the message too, of some errors twice.
+    # litellm repeats the kind of its error in the message, of some errors twice.
     text = text.removeprefix(f"litellm.{name}: ").removeprefix(f"{name}: ")
     line = f"{name}: {text}"[:300] if text else name
     return f"{line}{advice or ''}"
@@ -172,7 +185,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def _has_no_credit(error: BaseException) -> bool:
-    # litellm's message leaves the provider's error code out; the error it was made from has it.
+    # litellm's message leaves out the provider's error code, which the error behind it has.
     said = f"{error} {error.__context__}"
     return _status(error) == 402 or _NO_CREDIT.search(said) is not None
 
@@ -182,7 +195,7 @@ def _kinds(error: BaseException) -> set[str]:
 
 
 def read_failure(error: BaseException) -> FailedCall:
-    """Return what an error says of the call that failed with it."""
+    """Return the record of a failed call, read from its error."""
     is_full = isinstance(error, CutOffReplyError) and error.context_is_full
     is_full = is_full or _NO_ROOM in _kinds(error) or _status(error) == _TOO_LARGE
     kind = type(error).__name__ if is_bad_request(error) else ""
@@ -195,7 +208,10 @@ def read_failure(error: BaseException) -> FailedCall:
 
 
 def is_bad_request(error: BaseException) -> bool:
-    """Say whether a service refuses a request as it is; not for its content, or how long it is."""
+    """Say whether a service refuses a request for a reason other than its content or length.
+
+    Such a refusal has a 4xx status, and sending the request again doesn't help.
+    """
     status = _status(error)
     is_refused = isinstance(status, int) and 400 <= status < 500 and not is_transient(error)
     return (
@@ -206,7 +222,7 @@ def is_bad_request(error: BaseException) -> bool:
 
 
 def name_remedy(failed: FailedCall, budget: str) -> str:
-    """Return the cause of a failure and, where a context was too small, which budget to lower."""
+    """Return a failure's cause and, if a context was too small, which budget to lower."""
     return f"{failed.cause}; lower {budget}" if failed.context_is_full else failed.cause
 
 
@@ -224,18 +240,19 @@ def is_transient(error: BaseException) -> bool:
 
 
 def read_usage(usage: object) -> tuple[int | None, int | None, int | None]:
-    """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
+    """Return the (prompt, output, cached prompt) tokens in a provider's usage figures.
 
-    ``usage``: an object or a mapping with the names of OpenAI or of Anthropic. A figure that is not
-    told, or negative, is None; a total tells the one that is missing beside another. Thoughts are
-    output, also where the figures hold them apart. GarbledReplyError as of :func:`told_count`.
+    ``usage`` is an object or a mapping with OpenAI's or Anthropic's names. A missing or negative
+    figure is None; if only the prompt's or the output's is missing, it is computed from the total.
+    Thoughts count as output, even if the provider lists them apart. Raises GarbledReplyError as
+    :func:`told_count` does.
     """
 
     def count(*names: str, figures: object = usage) -> int | None:
         values = (told_count(name, _figure(figures, name)) for name in names)
         return next((value for value in values if value is not None), None)
 
-    # Clients fill in 0 for what is not told; no prompt has 0 tokens.
+    # Clients fill in 0 for an unknown count; no prompt has 0 tokens.
     prompt = count("prompt_tokens", "input_tokens") or None
     output = count("completion_tokens", "output_tokens")
     total = count("total_tokens") or None
@@ -249,7 +266,7 @@ def read_usage(usage: object) -> tuple[int | None, int | None, int | None]:
     details = _figure(usage, "prompt_tokens_details") or usage
     told = count("cached_tokens", figures=details), count("prompt_cache_hit_tokens")
     cached = max((n for n in told if n is not None), default=None)
-    # More cached tokens than there are can't be meant.
+    # There can't be more cached tokens than tokens.
     n_cached = None if cached is None or prompt is None else min(cached, prompt)
     return prompt, output, n_cached
 
@@ -261,9 +278,9 @@ def _figure(figures: object, name: str) -> object:
 
 
 def told_count(name: str, value: object) -> int | None:
-    """Return a count of a provider's usage figures; None if it is not told, or below 0.
+    """Return a count in a provider's usage figures; None if it is missing or negative.
 
-    GarbledReplyError if it is more than any reply can take.
+    Raises GarbledReplyError if it is more than any reply can take, or not a whole number.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
         return None
@@ -275,10 +292,10 @@ def told_count(name: str, value: object) -> int | None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often, after the first attempt, and how patiently a request is sent again.
+    """Sets how often a failed request is sent again, and how long the waits before that are.
 
     The n-th wait, in seconds, is drawn evenly from [0, min(max, base * 2**n)] ("full jitter") and
-    is never shorter than the Retry-After which the provider sent.
+    is never shorter than the Retry-After that the provider sent.
     """
 
     max_retries: int = 5
@@ -287,9 +304,9 @@ class RetryPolicy:
 
 
 def read_retry_policy(config: "ModelConfig") -> RetryPolicy:
-    """Read a model's ``retry:`` section; what it leaves out keeps its default.
+    """Read a model's ``retry:`` section; missing values keep their defaults.
 
-    The type ``immediate`` waits only as long as the provider asks for.
+    The type ``immediate`` waits only as long as the provider asks.
     """
     retry = config.retry
     if retry is None:
@@ -304,9 +321,9 @@ def read_retry_policy(config: "ModelConfig") -> RetryPolicy:
 
 
 def retry_after_s(error: BaseException) -> float:
-    """Return the wait in seconds which the provider asked for, 0 when it named none.
+    """Return the seconds that the provider asked to wait, 0 if it named none.
 
-    It may be a number of milliseconds or seconds, or a date of HTTP (RFC 9110, section 10.2.3).
+    The header may hold milliseconds, seconds, or an HTTP date (RFC 9110, section 10.2.3).
     """
     own = getattr(getattr(error, "response", None), "headers", None)
     of_litellm = getattr(error, "litellm_response_headers", None)
@@ -334,10 +351,11 @@ def _read_wait(header: object, unit: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What a failure that may pass says of the service.
+    """Says what a failure that may pass tells about the service.
 
-    Whether it can't be this one request's, whether there are too many of them, and the seconds
-    that the service asks to wait.
+    - ``is_of_service``: whether this one request can't be the cause.
+    - ``is_throttled``: whether the service gets too many requests.
+    - ``wait_s``: seconds that the service asks to wait.
     """
 
     is_of_service: bool
@@ -346,7 +364,7 @@ class Symptom:
 
 
 def read_symptom(error: BaseException) -> Symptom:
-    """Read what a failure says of the service, and those that it was made from say."""
+    """Read what a failure tells about the service, from the error and the errors that caused it."""
     wait_s = retry_after_s(error)
     statuses = {getattr(cause, "status_code", None) for cause in _error_chain(error)}
     too_many = bool(statuses & {429, 529}) or (503 in statuses and wait_s > 0)
@@ -355,7 +373,7 @@ def read_symptom(error: BaseException) -> Symptom:
 
 
 def _error_chain(error: BaseException) -> list[BaseException]:
-    """Return an error and those that it was made from."""
+    """Return an error and the errors that caused it, the latest first."""
     errors: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in errors:
@@ -365,21 +383,21 @@ def _error_chain(error: BaseException) -> list[BaseException]:
 
 
 def _is_not_there(error: BaseException) -> bool:
-    """Say whether no connection to the service came about."""
+    """Say whether no connection to the service could be made."""
     names = {type(cause).__name__ for cause in _error_chain(error)}
     return bool(names & _NOT_THERE) or "Cannot connect to host" in str(error)
 
 
 class _Advice(str):
-    """A note on an error that stands in place of its message, or ``goes_on`` where that ends."""
+    """A note on an error that replaces its message or, with ``goes_on``, follows it."""
 
     goes_on = False
 
 
 def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
-    """Put on an error what its sentence is to say of the service: its address, what to look at.
+    """Add a note to an error that names the service's address and the setting to check.
 
-    The errors of the clients name neither, and who describes an error knows only the error.
+    The clients' errors name neither, and :func:`describe_error` is given only the error.
     """
     where = f"under {kind}_models in settings.yaml"
     status = _status(error)
@@ -405,21 +423,21 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
 
 
 def describe_loss(error: BaseException, service: str, remedy: str) -> str:
-    """Say that there was no connection to a service, with what mends that, or that it was lost."""
+    """Say that there was no connection to a service, and the remedy, or that it was lost."""
     if _is_not_there(error):
         return f"no connection to {getattr(error, 'via', '')}{service}; {remedy}"
     return f"the connection to {service} was lost before the reply was whole; ask again"
 
 
 def add_advice(error: BaseException, advice: str, goes_on: bool = False) -> None:
-    """Put on an error what is said in place of its message, or goes on where that ends."""
+    """Add a note to an error that replaces its message or, with ``goes_on``, follows it."""
     note = _Advice(advice)
     note.goes_on = goes_on
     error.add_note(note)
 
 
 def _is_wrong_provider(error: BaseException) -> bool:
-    """Say whether litellm can't tell where to send a request; none was sent then."""
+    """Say whether litellm does not know the provider; then no request was sent."""
     return "LiteLLMUnknownProvider" in _kinds(error) or "LLM Provider NOT provided" in str(error)
 
 
@@ -435,12 +453,12 @@ def _describe_provider(kind: str, provider: str, where: str) -> str:
 
 
 def asked_tier(config: "ModelConfig") -> str | None:
-    """Return the service tier that a model's settings ask for, None for the provider's own."""
+    """Return the service tier that a model's settings ask for, None for the provider's default."""
     return tier if isinstance(tier := config.call_args.get("service_tier"), str) else None
 
 
 def name_service(config: "ModelConfig") -> str:
-    """Return the model and the address of its service, without a password or a key in it."""
+    """Return a model and the address of its service, without passwords and keys."""
     model = f"{config.model_provider}/{config.model}"
     if config.api_base is None:
         return model

@@ -1,4 +1,4 @@
-"""The figures that an answer can take: calls, tokens, dollars, seconds."""
+"""Checks the counts, dollars and seconds that are read from replies and stored records."""
 
 from collections.abc import Mapping
 from numbers import Real
@@ -9,9 +9,11 @@ from pydantic import Field, ValidationError
 from graphrag.text.json_records import Stored
 
 MOST_COUNT, MOST_USD, MOST_SECONDS = 10**9, 10**6, 10**8
-"""What no answer can take more of: calls or tokens, US dollars, seconds."""
+"""The most that an answer can cost: calls or tokens, US dollars, seconds."""
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+"""A number of calls or tokens, checked by pydantic."""
 Dollars: TypeAlias = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
+"""An amount of US dollars, checked by pydantic."""
 _OUT_OF_BOUNDS = {
     *("greater_than_equal", "less_than_equal", "finite_number"),
     *("int_from_float", "int_parsing_size"),
@@ -19,11 +21,14 @@ _OUT_OF_BOUNDS = {
 
 
 class ImpossibleFigureError(ValueError):
-    """A figure is none that an answer can take; the message is a clause that says what it was."""
+    """Raised for a figure that no answer can have; the message is a clause that quotes it."""
 
 
 def read_figure(name: str, value: object, most: int) -> float:
-    """Return a number from 0 to ``most``; ImpossibleFigureError if it is something else."""
+    """Return a value as a number from 0 to ``most``.
+
+    Raises ImpossibleFigureError if it is something else.
+    """
     number = None if isinstance(value, bool) or not isinstance(value, Real) else value
     if number is not None and 0 <= cast("float", number) <= most:  # which NaN is not
         return float(number)
@@ -37,7 +42,10 @@ def _impossible(name: str, value: object, most: int) -> ImpossibleFigureError:
 
 
 def read_count(name: str, value: object) -> int:
-    """Return a number of calls or tokens; ImpossibleFigureError if it is something else."""
+    """Return a value as a number of calls or tokens.
+
+    Raises ImpossibleFigureError if it is something else.
+    """
     number = read_figure(name, value, MOST_COUNT)
     if number != int(number):
         raise ImpossibleFigureError(f"{name} is {number!r}, and can only be a whole number")
@@ -45,15 +53,16 @@ def read_count(name: str, value: object) -> int:
 
 
 class StoredFigures(Stored):
-    """A record of figures that is kept as JSON."""
+    """Keeps a record of figures as JSON, and checks the figures when it is read."""
 
     __slots__ = ()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Read what :meth:`to_dict` gave; ValueError if it is something else.
+        """Read a record from the values that :meth:`to_dict` returned.
 
-        It is an ImpossibleFigureError if a figure is outside of what an answer can take.
+        Raises ValueError if they are something else: an ImpossibleFigureError if a figure is out of
+        bounds.
         """
         try:
             return super().from_dict(values)

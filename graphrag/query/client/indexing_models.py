@@ -1,4 +1,7 @@
-"""The release's completion models as they build an index: asked without what a service refuses."""
+"""Defines the completion model that builds an index and leaves out parameters it refuses.
+
+It extends the completion model of the released graphrag.
+"""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -22,18 +25,18 @@ if TYPE_CHECKING:
 
 _Ask = Callable[..., Awaitable[Any]]
 INDEXING = "indexing"
-"""The type of such a model in settings, in memory alone."""
+"""The ``type`` of such a model in settings; it is set in memory only."""
 
 
 def register_indexing() -> None:
-    """Have the release's factory make models of this type."""
+    """Register the model type ``INDEXING`` with the released graphrag's model factory."""
     register_completion(INDEXING, _IndexingCompletion)
 
 
 class _IndexingCompletion(LiteLLMCompletion):
-    """A model that is asked again without a parameter that it refuses, as searches ask theirs.
+    """Asks again without a parameter that the model refuses, as searches do.
 
-    Its replies come without thoughts, and in the form that was asked for in words.
+    Its replies hold no thoughts; a reply in a requested form is the JSON alone.
     """
 
     def __init__(self, *, model_config: "ModelConfig", **parts: Any) -> None:
@@ -41,7 +44,7 @@ class _IndexingCompletion(LiteLLMCompletion):
         self._refused = RefusedParameters(name_service(model_config))
         self._asks: dict[frozenset[str], _Ask] = {}
         self._drops = bool(parts.get("drop_unsupported_params", True))
-        # Inside of the cache, the retries and the counting: these see one request.
+        # This stands inside the cache, the retries and the counting: these see a single request.
         self._completion, self._completion_async = cast("Any", with_middleware_pipeline)(
             model_config=model_config,
             model_fn=self._bases(frozenset())[0],
@@ -84,7 +87,7 @@ class _IndexingCompletion(LiteLLMCompletion):
 
 
 def _as_asked(reply: Any, form: object) -> Any:
-    """Return a reply without its thoughts; one in a form as its JSON alone."""
+    """Return a reply without its thoughts; a reply in a form is reduced to its JSON."""
     message = reply.choices[0].message if getattr(reply, "choices", None) else None
     if message is None or not message.content:
         return reply

@@ -1,4 +1,8 @@
-"""Sending the calls of one model: its place, its time, its journal, attempts and retries."""
+"""Sends one model's calls: looks in the journal, waits for a place, sends, retries, records.
+
+A place lets a request be in flight; a lane is the queue of one model's requests for places (see
+``rate_limit``). A scope is the log of a group of calls (``CallLog``).
+"""
 
 import asyncio
 import hashlib
@@ -49,7 +53,7 @@ _log = logging.getLogger(__name__)
 _KEY = json.JSONEncoder(sort_keys=True, default=str)
 _NO_ANSWER = Answer(reply=None, prompt_tokens=0, output_tokens=0, counted_by="nobody")
 _UNBOUNDED_S = CallTime(600.0)
-"""What a request may take where no run says: what the clients below would wait for a silent one."""
+"""Time limit of a request outside of a run: what the clients would wait for a silent service."""
 
 
 @dataclass(slots=True)
@@ -70,8 +74,8 @@ class _Call:
 class ModelCaller:
     """Sends the calls of one model.
 
-    Its ``rate_limit:`` section is kept without blocking the loop, for all calls of a run together.
-    ``settings`` are the parameters of every request, None for the model's ``call_args``.
+    It keeps the model's ``rate_limit:`` section for all calls of a run together, without blocking
+    the event loop. ``settings`` are the parameters of every request; None means ``call_args``.
     """
 
     def __init__(
@@ -101,13 +105,16 @@ class ModelCaller:
     ) -> RecordedCall:
         """Return the reply to a request, from the journal or by sending it.
 
-        ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once,
-        without the parameters that it is given, as the model refuses them;
-        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost;
-        ``received``: how far a streamed reply has come: one that breaks off after its beginning was
-        passed on is not asked for again. Raises
-        NotAskedError if the service is down or asks to wait for longer than it is waited for, or
-        what is left of the allowed cost is not enough. Else whatever the last attempt raised.
+        - ``request``: everything that gives the request its meaning, JSON-ready.
+        - ``send``: sends it once, without the parameters that it is given, because the model
+          refuses them.
+        - ``count_tokens``: counts the prompt's tokens; only called under a token rate or a cost
+          bound.
+        - ``received``: returns what has arrived of a streamed reply, None if nothing has. A reply
+          that breaks off after its beginning was passed on is not asked for again.
+
+        Raises NotAskedError if the service is down, asks for a longer wait than allowed, or too
+        little is left of the allowed cost; else the error of the last attempt.
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
@@ -148,14 +155,14 @@ class ModelCaller:
             scope.attempts.extend(call.attempts)
         recorded = RecordedCall(reply, tuple(call.attempts))
         if journal is not None:
-            # Nothing is waited for between giving the place back and this: the call that gets it
-            # is noted after this reply, so that no more can be lost than there are places.
+            # Nothing is awaited between giving the place back and this line. So the next call in
+            # that place is noted after this reply, and no more can be lost than there are places.
             scope.counted.add(call.key)
             journal.finish(call.key, recorded)
         return recorded
 
     def note_failure(self, error: Exception, scope: CallLog) -> None:
-        """Note in a scope that one of its calls failed for good."""
+        """Record in a scope that one of its calls failed for good."""
         scope.failures.append(read_failure(error))
         if isinstance(error, NotAskedError):
             scope.not_asked = error
@@ -174,7 +181,7 @@ class ModelCaller:
                 n_failed = await self.wait_to_retry(error, n_failed, call.scope)
 
     def _concede(self, error: Exception, call: _Call) -> bool:
-        """Leave out of a call what its model refuses; say whether it is asked again."""
+        """Leave out of a call what its model refuses; say whether to send it again."""
         refused = self.lane(call.scope).refused
         left_out = refused.concede(error, call.request, self._settings, call.left_out)
         if left_out is None:
@@ -185,9 +192,9 @@ class ModelCaller:
     async def wait_to_retry(self, error: Exception, n_failed: int, scope: CallLog) -> int:
         """Wait before a request is sent again; return how many failures count so far.
 
-        Those of a service that is down and waited for do not count. Waiting for the service, and
-        as long as it asks, is done in its lane. Raises the error itself where sending again is no
-        use, ServiceDownError if the service is not to be waited for.
+        Failures of a service that is down and waited for don't count. The lane does the waiting for
+        the service, and for the time that it asks for. Raises the error itself if sending again is
+        no use, ServiceDownError if the service is not waited for.
         """
         if not is_transient(error):
             raise error
@@ -210,7 +217,7 @@ class ModelCaller:
         return n_failed + 1
 
     def lane(self, scope: CallLog) -> Lane:
-        """Return the lane in which a scope's calls are sent."""
+        """Return the lane, the model's queue, in which a scope's calls are sent."""
         return self._find_lane(scope)[1]
 
     def _find_lane(self, scope: CallLog) -> tuple[CallLimit, Lane]:
@@ -221,10 +228,11 @@ class ModelCaller:
     async def admitted(
         self, request: Hashable, count_tokens: Callable[[], int], scope: CallLog
     ) -> AsyncGenerator[Place]:
-        """Hold a place of the scope's limit; waiting for it is not the scope's own time.
+        """Hold a place of the scope's limit inside the ``async with`` block.
 
-        ``request`` is the same for every attempt of one. What is sent to ask whether a service is
-        back is not the scope's own time either; a search that waited for that has no latency.
+        The scope's clock stops while the call waits for its place, and during a request that tests
+        whether a service is back; a search that waited for that has no known latency. ``request``
+        is the same for every attempt of one call.
         """
         limit, lane = self._find_lane(scope)
         is_free = lane.tokens_rate is None and limit.spending.most_usd is None
@@ -252,7 +260,10 @@ class ModelCaller:
                 scope.was_held_up = scope.was_held_up or outage.is_waited_for
 
     def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
-        """Return what counts a request that waits for nothing, unless too little is left for it."""
+        """Return the run's spending, for a call that is sent without waiting for a place.
+
+        Raises AllowanceSpentError if too little is left for the call.
+        """
         spending = self._find_lane(scope)[0].spending
         if spending.left_usd is not None:
             usd = spending.estimate_usd(self.kind, self.model, count_tokens(), self._tier)
@@ -296,12 +307,12 @@ class ModelCaller:
             if timer is not None and timer.expired():
                 raise NoReplyError(allowed.exceeded()) from error
             raise
-        if isinstance(answer.reply, str):  # kept and shown, and so without keys
+        if isinstance(answer.reply, str):  # without keys, because it is kept and shown
             return replace(answer, reply=redact_data(answer.reply))
         return answer
 
     def time(self, scope: CallLog) -> CallTime:
-        """Return what one request may take: the model's own ``timeout``, else the scope's."""
+        """Return the time limit of one request: the model's own ``timeout``, else the scope's."""
         own: object = self._config.call_args.get("timeout")
         if isinstance(own, int | float) and own > 0:
             return CallTime(float(own), f"call_args.timeout of {self.model} in settings.yaml")

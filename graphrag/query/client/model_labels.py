@@ -1,4 +1,7 @@
-"""What is said of the embedded models: in which roles they were asked, and beside whom."""
+"""Labels figures in which embedded models took part, and announces these models.
+
+Embedded models are those that come with this project and work offline.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,18 +15,22 @@ ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Who played a role: models as ``provider/model``, and whether others that name none did."""
+    """Says who played a role, such as answering.
+
+    ``models`` are ``provider/model``; ``others``: whether somebody who names no model took part,
+    too.
+    """
 
     models: frozenset[str] = frozenset()
     others: bool = False
 
 
 def label_roles(parts: Mapping[str, Part]) -> str | None:
-    """Return how figures are labeled, given role -> who played it.
+    """Return the label of figures, given role -> who played it.
 
-    ``offline baseline models`` when nothing else had a part; else the roles that embedded models
-    played, as ``embeddings: offline baseline model`` or ``some answers: ...`` where others
-    answered, too; None when they played none.
+    The label is None if embedded models played no role, and ``offline baseline models`` if nobody
+    else took part. Else it names the roles that embedded models played, as ``embeddings: offline
+    baseline model``, or ``some answers: ...`` if others answered, too.
     """
     embedded = {model for part in parts.values() for model in part.models if is_offline(model)}
     if not embedded:
@@ -40,12 +47,18 @@ def label_roles(parts: Mapping[str, Part]) -> str | None:
 
 
 def label_names(models: Iterable[str]) -> str | None:
-    """Return the label where nothing but the names of the models is known."""
+    """Return the label if only the models' names are known, not their roles.
+
+    None if no model is embedded.
+    """
     return OFFLINE_LABEL if any(map(is_offline, models)) else None
 
 
 def announce_embedded(models: Iterable[str]) -> str | None:
-    """Return a sentence on the embedded ones of the models that will be asked; None without any."""
+    """Return a sentence that announces the embedded models among those that will be asked.
+
+    None if there are none.
+    """
     names = sorted(set(models))
     embedded = [model for model in names if is_offline(model)]
     if not embedded:

@@ -1,4 +1,7 @@
-"""What is known of a model by its name, ``provider/model``: price, limits, whether embedded."""
+"""Looks up prices and limits of a model, named ``provider/model``, in litellm's price map.
+
+Also says whether a model is one of the embedded ones, which work offline.
+"""
 
 import json
 import re
@@ -19,7 +22,7 @@ _STEP = re.compile(rf"{_RATES[0]}(_above_(\d+)(k?)_tokens)")
 
 
 class ModelFacts(TypedDict, total=False):
-    """What litellm's map says of a model; numbers may be missing or null."""
+    """Holds the entry of a model in litellm's map; numbers may be missing or null."""
 
     litellm_provider: str
     max_input_tokens: int | str | None
@@ -30,7 +33,10 @@ class ModelFacts(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars a token; cached_prompt_usd is None where the map has no price of cached tokens."""
+    """Holds prices in US dollars a token.
+
+    ``cached_prompt_usd`` is None if the map has no price of cached tokens.
+    """
 
     prompt_usd: float
     cached_prompt_usd: float | None
@@ -43,16 +49,16 @@ def is_offline(model: str) -> bool:
 
 
 def is_hashed(model: str) -> bool:
-    """Say whether ``provider/model`` embeds by hashed n-grams.
+    """Say whether ``provider/model`` embeds by hashed n-grams, short runs of letters.
 
-    They know which letters two texts share, which words tell better: fused with words they take
-    from what these find.
+    Such vectors show which letters two texts share, but their words show more: fused with these
+    vectors, a ranking by words gets worse.
     """
     return is_offline(model) and model != f"offline/{WORDLLAMA}"
 
 
 def model_price(model: str, prompt_tokens: int = 0, tier: str | None = None) -> Price | None:
-    """Look up in litellm's map what a request with so many prompt tokens costs; None: not there.
+    """Return the price of a request with so many prompt tokens; None if it is not in litellm's map.
 
     ``tier``: the service tier that is asked for; the standard one if the map has no price of it.
     """
@@ -62,9 +68,9 @@ def model_price(model: str, prompt_tokens: int = 0, tier: str | None = None) -> 
 
 
 def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
-    """Return a model's prices, each with the prompt tokens of a request above which it holds.
+    """Return a model's prices, each with the number of prompt tokens above which it holds.
 
-    All tokens of such a request have that price. Empty when the model is not in litellm's map.
+    The price holds for all tokens of such a request. Empty if the model is not in litellm's map.
     """
     if is_offline(model):
         return [(0, Price(0.0, 0.0, 0.0))]
@@ -77,7 +83,7 @@ def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
     if not ranges and prompt in entry:
         tiers = [(0, {**entry})]
         for step in filter(None, map(_STEP.fullmatch, entry)):
-            at_it = entry.get("litellm_provider") == "xai"  # which bills so many tokens by it, too
+            at_it = entry.get("litellm_provider") == "xai"  # whose price holds from that number on
             dearer = {name: entry.get(f"{name}{step[1]}") or entry.get(name) for name in _RATES}
             tiers.append((int(step[2]) * (1_000 if step[3] else 1) - at_it, dearer))
     return [
@@ -90,19 +96,19 @@ def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
 
 
 def input_limit(model: str) -> int | None:
-    """Return the most tokens that a model reads, by litellm's map; None when it does not say."""
+    """Return the most tokens that a model reads, by litellm's map; None if it does not say."""
     limit = known_facts(model).get("max_input_tokens")
     return int(limit) if isinstance(limit, int | float) else None
 
 
 def known_facts(model: str) -> ModelFacts:
-    """Return what litellm's map says of a model, empty when it is not there.
+    """Return a model's entry in litellm's map, empty if there is none.
 
-    The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
-    which counts only when the entry is of the same provider.
+    The map lists some models as ``provider/name`` and others (OpenAI's) by the bare name, which
+    counts only if the entry is of the same provider.
     """
     provider, _, name = model.partition("/")
-    # As it is loaded, else as it lies in litellm's files.
+    # The map that litellm has loaded, else the one in its files.
     loaded: Mapping[str, ModelFacts] | None = getattr(
         sys.modules.get("litellm"), "model_cost", None
     )

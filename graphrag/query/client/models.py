@@ -1,4 +1,4 @@
-"""The models that searches and judges ask, each call of them counted."""
+"""Defines the models that searches and judges ask; every call to them is counted."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
@@ -61,7 +61,7 @@ _COUNTED = "counted"
 _TAKEN_OVER = ("metrics", "stream_options", "max_retries")
 _STREAMED: Request = {"stream": True, "stream_options": {"include_usage": True}}
 _THOUGHTS_APART = ("openai", "azure", "anthropic", "gemini", "vertex_ai", "bedrock", "offline")
-"""Providers whose own services never leave the end of a thought in a reply."""
+"""Providers whose own services never leave a closing tag of thoughts in a reply."""
 
 
 class _NoRetries(int):
@@ -72,7 +72,7 @@ class _NoRetries(int):
 
 
 def count_models(config: "GraphRagConfig") -> "GraphRagConfig":
-    """Return settings of which the release's factories make counted models."""
+    """Return settings whose models the released graphrag's factories replace by counted ones."""
     from graphrag_llm.completion.completion_factory import register_completion
     from graphrag_llm.embedding.embedding_factory import register_embedding
 
@@ -101,10 +101,10 @@ def _strip_layers(config: "ModelConfig", **changes: object) -> "ModelConfig":
 
 
 class CountedCompletion:
-    """A completion model whose every request is counted in the open scope.
+    """Asks a completion model, and counts every request in the open scope.
 
-    A streamed request is sent as an ordinary one, whose usage figures and retries are exact,
-    unless the scope is live.
+    A streamed request is sent as an ordinary one, whose usage figures and retries are exact, unless
+    the scope is ``live`` (see ``CallRules``).
     """
 
     def __init__(self, config: "ModelConfig", retry: RetryPolicy | None = None) -> None:
@@ -115,13 +115,12 @@ class CountedCompletion:
         self._asks: dict[frozenset[str], _Ask] = {}
 
     async def completion_async(self, /, **kwargs: object) -> Any:
-        """Ask the model.
+        """Ask the model and return a Completion.
 
-        Returns Completion or async iterator of Completion: the iterator, of pieces, when
-        ``stream=True``. Raises UnreadableReplyError: if ``response_format`` was given and the reply
-        is not JSON of that form. Raises CutOffReplyError: if it is not because the reply was cut
-        off. The output is bounded by the model's own ``call_args``, else by the request, else by
-        the scope; one bound is sent, never two.
+        With ``stream=True`` it returns an async iterator of Completion, one for each piece. The
+        output is bounded by the model's own ``call_args``, else by the request, else by the scope;
+        only one bound is sent. Raises UnreadableReplyError if ``response_format`` was given and the
+        reply is not JSON of that form; CutOffReplyError if that is because the reply was cut off.
         """
         scope = current_scope() or CallLog()
         if isinstance(kwargs["messages"], str):
@@ -155,10 +154,10 @@ class CountedCompletion:
             response = cast("Completion", await self._ask(left_out, sent))
             choice = response.choices[0] if response.choices else None
             refusal = read_refusal(choice.message) if choice else ""
-            # Services that refuse leave the content out: what they say instead is the reply.
+            # Services leave out the content of a refusal: the refusal is then the reply.
             text = response.content or refusal
             thought = _thoughts_of(choice.message) if choice else ""
-            text = text.lstrip() if thought else text  # what parted the two
+            text = text.lstrip() if thought else text  # blanks that separated the two
             if None in read_usage(response.usage)[:2]:
                 check_size(len(text))  # before it is counted, which would take minutes
             reason = choice.finish_reason if choice else None
@@ -173,7 +172,7 @@ class CountedCompletion:
         )
         answered, whole = call.attempts[-1], cast("str", call.reply)
         self._check_filter(answered)
-        # Some services give no reason, and others one of their own, for a reply that is whole.
+        # For a reply that is whole some services give no reason, others one of their own.
         reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
         is_open = not thought and self._is_open(whole, reason, learns=form is None)
         text = without_thoughts(whole, material, is_open=is_open)
@@ -193,7 +192,7 @@ class CountedCompletion:
     def _find_no_answer(
         self, whole: str, form: object, answered: CallAttempt, bound: OutputBound | None
     ) -> Exception:
-        """Return the error of a reply of thoughts alone; without a form its call has failed."""
+        """Return the error of a reply that is all thoughts; without a form note the failed call."""
         error: Exception = UnreadableReplyError(whole, THOUGHTS_ALONE)
         if answered.finish_reason == CUT_OFF:
             error = CutOffReplyError(whole, answered.output_tokens, bound)
@@ -202,9 +201,9 @@ class CountedCompletion:
         return error
 
     def _is_open(self, text: str, reason: str | None, learns: bool) -> bool:
-        """Say whether a reply was cut off in thoughts that the model's template began.
+        """Say whether a reply was cut off inside thoughts that the model's template began.
 
-        ``learns``: whether the reply tells of the template.
+        ``learns``: whether the reply can show what the template does.
         """
         lane = self._caller.lane(current_scope() or CallLog())
         told = begins_in_thoughts(text, reason != CUT_OFF) if learns else None
@@ -212,7 +211,7 @@ class CountedCompletion:
         return reason == CUT_OFF and lane.begins_in_thoughts is True
 
     def _check_filter(self, answered: CallAttempt) -> None:
-        """Raise FilteredReplyError if the service's filter stopped a reply: its call has failed."""
+        """Raise FilteredReplyError if the service's filter stopped a reply; its call has failed."""
         if answered.finish_reason == FILTERED:
             error = FilteredReplyError()
             self._caller.note_failure(error, current_scope() or CallLog())
@@ -221,7 +220,7 @@ class CountedCompletion:
     async def _pass_on(
         self, request: Request, bound: OutputBound | None, tell: Callable[[Completion], None]
     ) -> None:
-        """Ask, and tell of the pieces of the reply as they come."""
+        """Ask the model and pass on the pieces of its reply as they arrive."""
         texts: list[str] = []
         thoughts: list[str] = []
         usage: TokenUsage | None = None
@@ -263,11 +262,11 @@ class CountedCompletion:
                 texts.append(text)
                 if thought := _thoughts_of(choice.delta):
                     thoughts.append(thought)
-                    spoken.may_be_open = False  # the service tells the two apart
+                    spoken.may_be_open = False  # the service sends thoughts apart
                 n_characters += len(text)
                 check_size(n_characters)
                 pass_on(spoken.feed(text))
-            if not has_begun() and reason in (None, "stop"):  # which litellm says by itself
+            if not has_begun() and reason in (None, "stop"):  # litellm adds "stop" by itself
                 raise UnstreamedReplyError
             has_form = request.get("response_format") is not None
             is_open = not thoughts and self._is_open("".join(texts), reason, learns=not has_form)
@@ -296,7 +295,7 @@ class CountedCompletion:
         reason: str | None,
         abstained: bool,
     ) -> Answer:
-        """Count a reply; ``written`` is its content after the thoughts that came apart from it."""
+        """Count a reply; ``written`` is its content, with thoughts that came apart in front."""
         prompt, output, cached = read_usage(usage)
         if written and not output:
             output = None
@@ -320,7 +319,7 @@ class CountedCompletion:
 
 
 class CountedEmbedding:
-    """An embedding model whose every request is counted in the open scope."""
+    """Asks an embedding model, and counts every request in the open scope."""
 
     def __init__(self, config: "ModelConfig", retry: RetryPolicy | None = None) -> None:
         self.config = config
@@ -332,11 +331,11 @@ class CountedEmbedding:
         self._asks: dict[frozenset[str], _Ask] = {}
 
     async def vector_of(self, text: str) -> list[float]:
-        """Embed one text."""
+        """Return the vector of one text."""
         return (await self.embedding_async(input=[text])).first_embedding
 
     async def embedding_async(self, /, **kwargs: object) -> Embeddings:
-        """Embed ``input``, a list of texts, to one vector each."""
+        """Return one vector for each text in ``input``."""
         kwargs.pop("metrics", None)
 
         async def send(left_out: frozenset[str]) -> Answer:
@@ -367,7 +366,7 @@ class CountedEmbedding:
         return self._asks[left_out](**request)
 
     def embedding(self, /, **kwargs: object) -> Embeddings:
-        """Embed and block this thread, as the released searches do."""
+        """Embed ``input`` and block this thread, as the released searches need it."""
         from graphrag.query.client.direct.http import wait_for
 
         scope = current_scope() or CallLog()
@@ -376,7 +375,7 @@ class CountedEmbedding:
         except NotAskedError as error:
             self._caller.note_failure(error, scope)
             raise
-        # In another loop, whose calls can't wait for those of this one.
+        # It runs in another loop, whose calls can't wait for the calls of this loop.
         apart = CallLog(CallLimit(), time=scope.time, watch=scope.watch, exchanges=scope.exchanges)
         try:
             with measure_calls(apart):
@@ -392,24 +391,26 @@ class CountedEmbedding:
 
 
 def note_uncounted(model: object) -> None:
-    """Note in the open scope that a model is asked whose calls nobody counts, if it is one."""
+    """Mark the open scope as not fully counted if the model's calls are not counted."""
     scope = current_scope()
     if scope is not None and not isinstance(model, CountedCompletion):
         scope.has_uncounted = True
 
 
 def count_completion(model: Any) -> Any:
-    """Return a counted model with the settings of a released one; any other as it is."""
+    """Return a counted model with the settings of a released one; other models stay as they are."""
     is_released = type(model).__name__ == "LiteLLMCompletion" and model._cache is None
     return CountedCompletion(model._model_config) if is_released else model
 
 
 open_completion, open_embedding = CountedCompletion, CountedEmbedding
-"""Make the counted model of a configuration; ``retry``: in place of its own section."""
+"""Make the counted model of a configuration: ``model = open_completion(config=model_config)``, then
+``reply = await model.completion_async(messages="Who signed?")``, whose text is ``reply.content``.
+``retry`` replaces the configuration's own section."""
 
 
 def _without(config: "ModelConfig", settings: Request, left_out: frozenset[str]) -> "ModelConfig":
-    """Return a configuration with these parameters of every request, as far as they are taken."""
+    """Return a configuration with these parameters of every request, less the refused ones."""
     return config.model_copy(update={"call_args": adapt(settings, left_out)})
 
 
@@ -426,9 +427,9 @@ def _make_completion(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     model: Any = create_completion(_strip_layers(config, call_args=once), tokenizer=tokenizer)
 
     def ask(response_format: object = None, **request: object) -> Awaitable[object]:
-        # Past the parsing of what comes back: a reply that can't be parsed is still a reply, with
-        # its usage. A form is named even where there is none, as the release does: without the
-        # name it asks for a JSON object in the steps of global and DRIFT search.
+        # This skips the release's parsing: a reply that can't be parsed is still a reply, with its
+        # usage. ``response_format`` is passed even if it is None, as the release does: without it
+        # the release asks for a JSON object in the steps of global and DRIFT search.
         return model._completion_async(
             **request, response_format=response_format, enable_json_schema_validation=False
         )
@@ -449,7 +450,7 @@ def _make_embedding(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
 
 
 def _may_open_thoughts(config: "ModelConfig") -> bool:
-    """Say whether a model's template may begin its thoughts, so that a reply holds their end."""
+    """Say whether a model's template may begin its thoughts, so that a reply only ends them."""
     is_elsewhere = config.api_base is not None and config.type != "offline"
     return is_elsewhere or config.model_provider not in _THOUGHTS_APART
 
@@ -461,7 +462,7 @@ def _thoughts_of(message: object) -> str:
 
 
 async def _pieces(reply: object) -> AsyncIterator[Completion]:
-    """Yield the pieces of a reply, which is one where the service streams none."""
+    """Yield the pieces of a reply; a reply that was not streamed is a single piece."""
     if isinstance(reply, AsyncIterator):
         async for piece in cast("AsyncIterator[Completion]", reply):
             yield piece
@@ -482,7 +483,7 @@ def _schema(form: type[BaseModel]) -> dict[str, object]:
 
 
 def _describe_request(request: Request) -> Request:
-    """Return what gives a request its meaning, JSON-ready."""
+    """Return everything that gives a request its meaning, JSON-ready."""
     form = cast("type[BaseModel] | None", request.get("response_format"))
     return {**request, "response_format": _schema(form) if form else None}
 

@@ -1,6 +1,7 @@
-"""The limits that the calls of a run keep together: places, rates, and a service that is down.
+"""Limits the calls of a run: requests in flight, rates, cost, and waits for a service.
 
-Of the models' lanes that may send, the one with the fewest requests in flight comes first.
+Each model has a lane, a queue of requests; a place lets one of them be in flight. Of the lanes that
+may send, the one with the fewest requests in flight comes first.
 """
 
 import asyncio
@@ -18,11 +19,14 @@ from graphrag.query.client.refused_parameters import RefusedParameters
 from graphrag.query.client.usage import CallAttempt, CallKind, NotAskedError
 
 _FIRST_REPLY_TOKENS = 200.0
-"""What a reply is taken to have before a model has given one; then the mean of its latest ones."""
+"""Assumed tokens of a model's first reply; later the mean of its latest replies is used."""
 
 
 class AllowanceSpentError(NotAskedError):
-    """What is left of the allowed cost is not enough for a call; ``allow_usd`` would go on."""
+    """Raised when what is left of the allowed cost is not enough for a call.
+
+    ``allow_usd`` is a limit in US dollars with which the run could go on.
+    """
 
     def __init__(self, message: str, allow_usd: float = 0.0) -> None:
         super().__init__(message)
@@ -30,18 +34,18 @@ class AllowanceSpentError(NotAskedError):
 
 
 class Spending:
-    """The US dollars and tokens of a run, counted call by call.
+    """Counts the US dollars and tokens of a run, call by call.
 
-    A call waits while what is left is not enough for it beside those in flight, and is refused once
-    none is in flight. So what is spent passes ``most_usd`` by no more than the calls in flight cost
-    beyond their estimates.
+    A call waits while too little is left for it beside the calls in flight, and is refused if none
+    is in flight. So spending exceeds ``most_usd`` by no more than the calls in flight cost beyond
+    their estimates.
 
-    - ``most_usd``: None: as much as it takes.
-    - ``spent_usd``: what the replies that arrived cost, unknown prices left out, and what was spent
-      before; ``spent_tokens``: what they took.
-    - ``unanswered_usd``: estimate of the calls that ran out of time or were cut off: they may be
-      billed all the same.
-    - ``wanted_usd``: estimate of the call that was refused last, 0 before.
+    - ``most_usd``: the limit; None for no limit.
+    - ``spent_usd``: cost of the replies that arrived, without unknown prices, and what was spent
+      before; ``spent_tokens``: their tokens.
+    - ``unanswered_usd``: estimated cost of the calls that ran out of time or were canceled: they
+      may be billed all the same.
+    - ``wanted_usd``: estimated cost of the call that was refused last, 0 if none was.
     """
 
     def __init__(
@@ -56,21 +60,21 @@ class Spending:
 
     @property
     def left_usd(self) -> float | None:
-        """What is left beside the calls in flight, below 0 when it is overspent; None: no bound."""
+        """What is left beside the calls in flight, below 0 if overspent; None without a limit."""
         if self.most_usd is None:
             return None
         return self.most_usd - self.spent_usd - self.unanswered_usd - self._in_flight_usd
 
     @property
     def allow_usd(self) -> float:
-        """A higher limit that lets what the limit stopped go on."""
+        """A higher limit with which a stopped run could go on."""
         least = max(self.most_usd or 0.0, self.spent_usd + self.wanted_usd)
         return float(f"{2 * least:.2g}") or 1.0
 
     def estimate_usd(
         self, kind: CallKind, model: str, prompt_tokens: int, tier: str | None = None
     ) -> float:
-        """Return about what a call will cost; 0 where nothing is bounded or no price is known."""
+        """Return the estimated cost of a call; 0 without a limit or a known price."""
         price = None if self.most_usd is None else model_price(model, prompt_tokens, tier)
         if price is None:
             return 0.0
@@ -79,7 +83,10 @@ class Spending:
         return prompt_tokens * price.prompt_usd + output * price.output_usd
 
     async def wait_for(self, usd: float) -> None:
-        """Set an estimate aside as soon as there is room; refuse it if there will be none."""
+        """Set an estimate aside as soon as there is room.
+
+        Raises AllowanceSpentError if there will be none.
+        """
         while (left := self.left_usd) is not None and usd > left:
             if not self._n_in_flight:
                 raise self.refuse(usd)
@@ -90,13 +97,13 @@ class Spending:
         self._n_in_flight += 1
 
     def refuse(self, usd: float) -> AllowanceSpentError:
-        """Return the error of a call that is not sent."""
+        """Return the error of a call that is not sent because of its estimated cost."""
         self.wanted_usd = usd
         price = f"about ${usd:.4f}" if usd >= 0.0001 else "less than $0.0001"
         return AllowanceSpentError(f"the next call takes {price}", self.allow_usd)
 
     def give_back(self, usd: float) -> None:
-        """Return what was set aside for a call that has ended."""
+        """Release what was set aside for a call that has ended."""
         self._n_in_flight -= 1
         self._in_flight_usd = self._in_flight_usd - usd if self._n_in_flight else 0.0
         waiting, self._waiting = self._waiting, []
@@ -116,17 +123,19 @@ class Spending:
 _log = logging.getLogger(__name__)
 DEFAULT_PATIENCE_S = 300.0
 BACK_OFF = 0.7
-"""The factor of a decrease; that of CUBIC (RFC 9438, section 4.6)."""
+"""Factor by which the places are decreased, as in CUBIC (RFC 9438, section 4.6)."""
 _KEPT_FREE_FROM, _RECENT_S = 16, 10.0
 _SIGNS_OF_AN_OUTAGE = 3
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.1, 15.0
 
 
 class AdaptiveLimit:
-    """Requests in flight to one model: one more a round trip, fewer when it is too much.
+    """Adapts the number of requests in flight to one model: up slowly, down at once.
 
-    Additive increase, multiplicative decrease (Chiu and Jain 1989,
-    https://doi.org/10.1016/0169-7552(89)90019-6), up to ``most`` places, >= 1 or ``inf``.
+    It grows by one for each round trip and is cut when the service turns a request away (additive
+    increase, multiplicative decrease; Chiu and Jain 1989,
+    https://doi.org/10.1016/0169-7552(89)90019-6). ``most`` is the largest number of places, >= 1 or
+    ``inf``.
     """
 
     def __init__(self, most: float) -> None:
@@ -139,15 +148,15 @@ class AdaptiveLimit:
         return self._size if self._size == inf else int(self._size)
 
     def answered(self) -> None:
-        """Note an answer: as many of them as there are places make one more place."""
+        """Note an answer: as many answers as there are places add one place."""
         self._size = min(self._most, self._size + 1 / self._size)
 
     def throttled(self, sent_at: float, now: float, in_flight: int) -> None:
-        """Note that a request was turned away because there are too many.
+        """Cut the places because a request was turned away: the service gets too many.
 
-        Those that were in flight together say so together: only a request that was sent after
-        the last decrease makes another. Of the places, those count that ``in_flight`` requests
-        used, this one included.
+        Requests in flight together are turned away together, so only a request that was sent after
+        the last cut leads to another. The cut starts from ``in_flight``, the requests in flight
+        with this one, if that is less than the places.
         """
         if sent_at >= self._changed_at:
             self._size = max(1.0, min(self._size, in_flight) * BACK_OFF)
@@ -156,17 +165,17 @@ class AdaptiveLimit:
 
 @dataclass(slots=True)
 class Taken:
-    """What a request took of a rate: when, and how much."""
+    """Records when a request took from a rate, and how much."""
 
     at: float
     amount: float
 
 
 class RateWindow:
-    """No more than ``most`` requests or tokens, > 0, within any stretch of ``period_s``.
+    """Allows at most ``most`` requests or tokens, > 0, within any ``period_s`` seconds.
 
-    What is more than the whole rate waits until nothing else is left, and is then held for as
-    many periods as it takes: it is never refused, and the rate holds on the average.
+    A request that takes more than the whole rate waits until nothing else is held, and is then held
+    for as many periods as it needs: it is never refused, and the rate holds on average.
     """
 
     def __init__(self, most: float, period_s: float) -> None:
@@ -175,7 +184,7 @@ class RateWindow:
         self._taken: deque[Taken] = deque()
 
     def ready_at(self, amount: float, now: float) -> float:
-        """Return the moment from which ``amount`` may be taken; ``now`` when it is free."""
+        """Return the time from which ``amount`` may be taken; ``now`` if it is free."""
         ends = sorted((end, t.amount) for t in self._taken if (end := self._end(t)) > now)
         self._taken = deque(t for t in self._taken if self._end(t) > now)
         room = self._most - sum(taken for _, taken in ends)
@@ -189,12 +198,12 @@ class RateWindow:
         return at
 
     def take(self, amount: float, now: float) -> Taken:
-        """Take ``amount``; how much it really was may be put right in what is returned."""
+        """Take ``amount``; the caller may correct it later in the record that is returned."""
         self._taken.append(Taken(now, amount))
         return self._taken[-1]
 
     def fill(self, now: float) -> None:
-        """Take all that there is for one period."""
+        """Take the whole rate for one period."""
         self.take(self._most, now)
 
     def _end(self, taken: Taken) -> float:
@@ -203,12 +212,12 @@ class RateWindow:
 
 @dataclass(slots=True)
 class Outage:
-    """Whether a model's service is there, and how long it is waited for.
+    """Tracks whether a model's service is down, and how long to wait for it.
 
-    It is down when three signs in a row say so: a failure that is the service's own, or one of as
-    many different requests (one request alone may be what breaks it). One answer ends it. One
-    that never answered is not waited for: it may not be there. From ``probe_at`` on one request
-    may ask whether it is back.
+    Three signs without an answer in between mean that it is down. A sign is a failure that is the
+    service's own, or the first failure of a request (one request alone may be what breaks it). One
+    answer ends the outage. A service that never answered is not waited for, because it may not
+    exist. From ``probe_at`` on, one request may test whether the service is back.
     """
 
     patience_s: float
@@ -226,23 +235,23 @@ class Outage:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the service is down and has been there before; outside of a run nobody waits."""
+        """Whether the service is down and has answered before; never True outside of a run."""
         return self.is_down and self.has_answered and self.patience_s < inf
 
     @property
     def ends_at(self) -> float:
-        """The moment at which patience ends; ``inf`` while the service is not waited for."""
+        """The time at which the wait for the service ends; ``inf`` if it is not waited for."""
         since = self.down_since if self.has_answered else None
         return inf if since is None else since + self.patience_s
 
     def answered(self) -> None:
-        """Note an answer."""
+        """Note an answer, which ends an outage."""
         self.has_answered, self.down_since, self.probe_at = True, None, -inf
         self._signs.clear()
         self._probe_s = _FIRST_PROBE_S
 
     def failed(self, request: Hashable, is_of_service: bool, now: float) -> None:
-        """Note a failure that may pass; ``request`` is the same for all attempts of one."""
+        """Note a failure that may pass; ``request`` is the same for all attempts of one call."""
         self._n_signs += 1
         self._signs.add(("sign", self._n_signs) if is_of_service else ("request", request))
         if self.is_waited_for:
@@ -254,15 +263,16 @@ class Outage:
 
 
 class ServiceDownError(NotAskedError):
-    """A service is down for longer than it is waited for; the message is one sentence.
+    """Raised when a service is down for longer than it is waited for.
 
-    Nothing is known of what was asked: a run stops and goes on later.
+    The message is one sentence. It says nothing about the question: the run stops and can be
+    resumed.
     """
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A request's place in a lane, from when it waits for it; ``usd`` is about what it costs."""
+    """Tracks one request of a lane from the moment it waits; ``usd`` is its estimated cost."""
 
     lane: "Lane"
     request: Hashable
@@ -276,7 +286,10 @@ class Place:
 
 @dataclass(slots=True)
 class Lane:
-    """The requests to one model; what comes of each is said before its place is given back."""
+    """Queues the requests to one model, and knows the state of its service.
+
+    The result of a request is noted, answered or failed, before its place is given back.
+    """
 
     name: str
     adaptive: AdaptiveLimit
@@ -291,14 +304,14 @@ class Lane:
     waiting: deque[Place] = field(default_factory=deque[Place])
     refused: RefusedParameters = field(init=False)
     begins_in_thoughts: bool | None = None
-    """Whether the model's template begins its thoughts, as its replies tell; None: none did yet."""
+    """Whether the model's template begins its thoughts; None until a reply shows it."""
     _output: float = 0.0
 
     def __post_init__(self) -> None:
         self.refused = RefusedParameters(self.name)
 
     def ready_at(self, now: float) -> float:
-        """Return from when the first that waits may be sent; ``inf``: after another ended."""
+        """Return when the first waiting request may be sent; ``inf``: after another has ended."""
         if self.in_flight >= (1 if self.outage.is_waited_for else self.adaptive.places):
             return inf
         ready = max(now, self.paused_until, self.outage.probe_at)
@@ -309,7 +322,7 @@ class Lane:
         return ready
 
     def send(self, now: float) -> None:
-        """Give the first that waits its place."""
+        """Give the first waiting request its place."""
         first = self.waiting.popleft()
         first.sent_at = now
         if self.requests_rate is not None:
@@ -320,11 +333,11 @@ class Lane:
         first.grant.set_result(None)
 
     def _expected(self, place: Place) -> float:
-        """Return a request's tokens: its own, and as many for the reply as replies had so far."""
+        """Return a request's expected tokens: its own, and those of the average reply so far."""
         return place.prompt_tokens + self._output
 
     def answered(self, place: Place, tokens: int) -> None:
-        """Note an answer and the tokens that it really took."""
+        """Note an answer and the tokens that it took."""
         if place.taken is not None and tokens:
             reply_tokens = max(0, tokens - place.prompt_tokens)
             self._output += 0.2 * (reply_tokens - self._output)
@@ -337,7 +350,7 @@ class Lane:
         self._log_change(before, "it answers")
 
     def failed(self, place: Place, symptom: Symptom) -> None:
-        """Note a failure that may pass, and what it says of the service."""
+        """Note a failure that may pass, and what it tells about the service."""
         now, was_down, before = time.monotonic(), self.outage.is_waited_for, self.adaptive.places
         wait_s = symptom.wait_s
         if symptom.is_throttled:
@@ -356,17 +369,18 @@ class Lane:
 
 
 class CallLimit:
-    """How many requests are in flight, of all models together and of each.
+    """Limits how many requests are in flight, of all models together and of each.
 
-    Of 16 places and more, the last is not given to a model that has one while another that was
-    asked within ten seconds has none: a model that no longer answers can't take them all.
+    From 16 places on, the last place is not given to a model that already has one while another
+    model, asked within the last ten seconds, has none: a model that no longer answers can't take
+    all places.
 
     - ``most``: requests in flight at the same time, >= 1; None for any number.
-    - ``patience_s``: seconds that a service which is down is waited for, and the longest wait that
-      a service may ask for. None: a call fails when its retries are used up, as outside of a run.
-    - ``after_others``: whether others asked before: each model's first request waits for a period
-      of its rate.
-    - ``spending``: what the requests may cost together; None: as much as it takes.
+    - ``patience_s``: seconds to wait for a service that is down, and the longest wait that a
+      service may ask for. None, as outside of a run: a call fails when its retries are used up.
+    - ``after_others``: whether other processes may have used up the rates: each model's first
+      request then waits for one period of its rate.
+    - ``spending``: what the requests may cost together; None for no limit.
     """
 
     def __init__(
@@ -385,7 +399,10 @@ class CallLimit:
         self._timer: asyncio.TimerHandle | None = None
 
     def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
-        """Return the lane of a model; ``rate`` is its ``rate_limit:`` section, None without one."""
+        """Return the lane of a model; the first call makes it.
+
+        ``rate`` is the model's ``rate_limit:`` section, None without one.
+        """
         if key not in self._lanes:
             period_s = float(getattr(rate, "period_in_seconds", None) or 60)
             amounts = (f"{unit}_per_period" for unit in ("requests", "tokens"))
@@ -408,7 +425,7 @@ class CallLimit:
         return self._lanes[key]
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
-        """Wait for a place in a lane.
+        """Wait for a place in a lane and return it.
 
         Raises ServiceDownError if the lane's service is down for longer than it is waited for.
         """
@@ -432,13 +449,13 @@ class CallLimit:
         return place
 
     def release(self, place: Place) -> None:
-        """Give a place back."""
+        """Give a place back, so that another request may have it."""
         place.lane.in_flight -= 1
         self.in_flight -= 1
         self._give_places()
 
     def give_up(self, lane: Lane, why: str) -> ServiceDownError:
-        """Ask nothing more of a lane's service, and tell all that wait for it."""
+        """Ask nothing more of a lane's service, and let all requests that wait for it fail."""
         lane.gone = lane.gone or ServiceDownError(why)
         while lane.waiting:
             grant = lane.waiting.popleft().grant
@@ -447,7 +464,7 @@ class CallLimit:
         return lane.gone
 
     def _give_places(self) -> None:
-        """Give free places to those that may be sent, and come back when the next one may."""
+        """Give free places to requests that may be sent; set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

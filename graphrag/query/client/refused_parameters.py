@@ -1,4 +1,4 @@
-"""Knows which parameters a model refuses, and makes its requests without them."""
+"""Learns which parameters a model refuses, and sends its requests without them."""
 
 import json
 import logging
@@ -11,7 +11,9 @@ from pydantic import BaseModel
 
 _log = logging.getLogger(__name__)
 JSON_SCHEMA, JSON_OBJECT = "json_schema", "json_object"
+"""The ways to ask for a form of a reply, as they stand among refused parameters."""
 SYSTEM_ROLE = "system_role"
+"""Stands among refused parameters for messages with the role ``system``."""
 _FORM, _STREAM, _USER = "response_format", "stream", "user"
 _FORMS = (JSON_SCHEMA, JSON_OBJECT)
 _RENAMED = {
@@ -23,7 +25,7 @@ _NEEDED = {
     *("timeout", "max_retries", "organization", "headers", "extra_headers", "extra_query"),
     *("extra_body", "api_key", "api_base", "base_url", "api_version", "metrics", "mock_response"),
 }
-"""What can't be left out, or says how the service is reached."""
+"""Parameters that can't be left out, or that say how to reach the service."""
 _OF_FORM = re.compile(
     r"response[ _]?format|json[ _-]?(?:schema|object|mode)|structured[ _]outputs?|guided|grammar",
     re.IGNORECASE,
@@ -33,7 +35,7 @@ _OF_SYSTEM = re.compile(
     r"|developer instruction|roles must alternate",
     re.IGNORECASE,
 )
-"""What services say whose models take no instructions of their own beside the user's."""
+"""Wording of services whose models take no system message."""
 _SAYS_NO = re.compile(
     r"not support|unsupported|n't support|unknown|unrecognized|unexpected|not (?:allowed|permitted)"
     r"|invalid|unavailable|no endpoints|must alternate",
@@ -43,9 +45,9 @@ _NAMES = {
     _STREAM: r"stream(?:ing)?",
     _USER: r"['\"`]user['\"`]|(?:parameter|argument|field|property|supplied)s?\W+user",
 }
-"""How errors name what is also a word of other sentences, or is called otherwise."""
+"""How errors name a parameter whose name is an ordinary word, too."""
 _NAMING = (404, 405, 415, 500, 501)
-"""Statuses that say a parameter is refused only where the message names it."""
+"""Statuses with which a parameter counts as refused only if the message names it."""
 _OTHER_CAUSES = ("ContextWindowExceededError", "ContentPolicyViolationError")
 _NOT_SENT = "UnsupportedParamsError"
 _READ = 2000
@@ -53,19 +55,20 @@ IN_WORDS = (
     "Reply with one JSON object and nothing else: no other text, no code block. It fits this JSON "
     "schema:\n"
 )
+"""Stands before a JSON schema in a message, if the schema can't be sent as a parameter."""
 
 
 def was_sent(error: BaseException) -> bool:
-    """Return whether a request left this machine; litellm refuses some parameters itself."""
+    """Say whether a request left this machine; litellm refuses some parameters itself."""
     return _NOT_SENT not in _kinds(error)
 
 
 @dataclass(eq=False)
 class RefusedParameters:
-    """What one model refuses, as a run learns it: names of parameters, or of forms of a reply.
+    """Keeps what one model refuses in a run: names of parameters, or forms of a reply.
 
-    ``service`` names the model in the warning. ``left_out`` is final once a request without it was
-    answered.
+    ``service`` names the model in the warning. A name in ``left_out`` is final: a request without
+    it was answered.
     """
 
     service: str
@@ -80,9 +83,10 @@ class RefusedParameters:
         settings: Mapping[str, object],
         left_out: frozenset[str],
     ) -> frozenset[str] | None:
-        """Return what to leave out when a refused request is asked again, or None if it isn't.
+        """Return the parameters to leave out when a refused request is sent again.
 
-        ``request`` was sent without ``left_out``; ``settings`` are parameters of every request.
+        None if it is not sent again. ``request`` was sent without ``left_out``; ``settings`` are
+        parameters of every request.
         """
         status = getattr(error, "status_code", None)
         is_bad = status in (400, 422)
@@ -106,7 +110,7 @@ class RefusedParameters:
         settings: Mapping[str, object],
         left_out: frozenset[str],
     ) -> frozenset[str] | None:
-        """Return what an error without a name may be about: the form, or the temperature."""
+        """Return what to leave out if the error names nothing: the form, or the temperature."""
         words = frozenset(_FORMS)
         base = left_out - ({*words, "temperature"} - self.left_out)
         has_form = request.get(_FORM) is not None
@@ -119,7 +123,7 @@ class RefusedParameters:
         return later[0] if later else None
 
     def confirm(self, request: Mapping[str, object], left_out: frozenset[str]) -> None:
-        """Note that a request without these was answered; warn of what is new."""
+        """Note that a request without these parameters was answered; warn of new ones."""
         self._answered.add(_kind_of(request, left_out))
         if left_out - self.left_out:
             self.left_out |= left_out
@@ -127,7 +131,7 @@ class RefusedParameters:
 
 
 def _kind_of(request: Mapping[str, object], left_out: frozenset[str]) -> frozenset[str]:
-    """Return the names of what is sent of a request, and the form that it asks for."""
+    """Return the names of the parameters that are sent, and the form that they ask for."""
     sent = adapt(request, left_out)
     names = {name for name, value in sent.items() if value is not None}
     return frozenset(names | {_sent_form(sent) or ""})
@@ -136,7 +140,7 @@ def _kind_of(request: Mapping[str, object], left_out: frozenset[str]) -> frozens
 def _find_named(
     text: str, sent: Mapping[str, object], settings: Mapping[str, object]
 ) -> frozenset[str]:
-    """Return the parameters that an error names; of the request's own before the settings'."""
+    """Return the parameters that an error names, the request's own first, else the settings'."""
     for given in ({k: v for k, v in sent.items() if k not in settings}, settings):
         named = {n for n in given if n not in _NEEDED and _is_named(n, text)}
         if (form := _sent_form(given)) and (_FORM in named or _OF_FORM.search(text)):
@@ -154,7 +158,7 @@ def _is_named(name: str, text: str) -> bool:
 
 
 def describe_refused(service: str, left_out: Iterable[str]) -> str:
-    """Return a sentence on the parameters that a model refused, and what its requests do instead.
+    """Return a sentence on the parameters that a model refused, and what is sent instead.
 
     ``service`` names the model.
     """
@@ -185,7 +189,7 @@ _CONSEQUENCES = {
 def adapt(request: Mapping[str, object], left_out: frozenset[str]) -> dict[str, object]:
     """Return a request, or parameters of every request, without what is left out.
 
-    The form of a reply stands in the last message where it can't be asked for as a schema.
+    A form that can't be asked for by a schema is described in the last message.
     """
     sent = dict(request)
     if not left_out:
@@ -240,7 +244,7 @@ def _role(message: object) -> object:
 
 
 def _without_system(messages: list[object]) -> list[object]:
-    """Return messages with the system's texts before the first one of the user."""
+    """Return messages with the system's texts moved into the first message of the user."""
     texts = [str(_as_mapping(m).get("content")) for m in messages if _role(m) == "system"]
     others = [message for message in messages if _role(message) != "system"]
     if not texts:

@@ -1,4 +1,7 @@
-"""What the release's own models are answered while it builds an index, told by their metrics."""
+"""Records the replies that the released graphrag's models get while it builds an index.
+
+The models report each reply through the release's metrics.
+"""
 
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -22,25 +25,25 @@ if TYPE_CHECKING:
 _COUNTED, _CACHED = "counted", "cached_prompt_tokens"
 _KINDS: dict[str, CallKind] = {"completion_models": "completion", "embedding_models": "embedding"}
 _TELLING = ("litellm", "offline")
-"""Types of models that tell their store."""
+"""Types of models that report their replies."""
 
 
 ReleaseReply: TypeAlias = tuple[CallAttempt, bool]
-"""A reply, its phase the workflow, counted by nobody where its tokens are not known; and whether it
-was in the project's cache, so that an earlier build has paid for it."""
+"""A reply, and whether it came from the project's cache, so that an earlier build has paid for it.
+Its phase is the workflow; ``counted_by`` is "nobody" if its tokens are not known."""
 
 _replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", default=None)
 
 
 def watch_replies() -> AbstractContextManager[list[ReleaseReply]]:
-    """Gather the replies that models of :func:`count_replies` get inside the ``with`` block."""
+    """Collect the replies that models of :func:`count_replies` get inside the ``with`` block."""
     return hold(_replies, list[ReleaseReply]())
 
 
 def count_replies(config: ProjectConfig) -> ProjectConfig | None:
-    """Return settings whose models tell their replies, and are asked without what they refuse.
+    """Return settings whose models report their replies and leave out what they refuse.
 
-    None if one is of a type that does not tell.
+    None if a model's type can't report.
     """
     register_metrics_processor(_COUNTED, _Processor)
     register_metrics_store(_COUNTED, _Store)
@@ -61,7 +64,7 @@ def count_replies(config: ProjectConfig) -> ProjectConfig | None:
 
 
 class _Processor(DefaultMetricsProcessor):
-    """Adds the tokens that the provider read from its own cache: they cost less."""
+    """Adds the tokens that the provider read from its own cache, because they cost less."""
 
     def process_metrics(self, *, metrics: "Metrics", response: Any, **request: Any) -> None:
         super().process_metrics(metrics=metrics, response=response, **request)

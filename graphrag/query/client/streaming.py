@@ -1,4 +1,4 @@
-"""Passing on what arrives piece by piece."""
+"""Turns a function that pushes items into an async generator of them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,9 +10,9 @@ T = TypeVar("T")
 async def stream_from(
     work: Callable[[Callable[[T], None]], Awaitable[object]],
 ) -> AsyncGenerator[T]:
-    """Yield what work, in a task of its own, hands to its argument; then raise what it raised.
+    """Yield the items that ``work`` passes to its argument; then raise its error, if any.
 
-    Work ends with the stream, also with one that is left early.
+    ``work`` runs in its own task, which ends with the stream, even if that is left early.
     """
     pieces: asyncio.Queue[tuple[T] | None] = asyncio.Queue()
 

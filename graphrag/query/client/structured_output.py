@@ -1,6 +1,6 @@
-"""What models reply: as counted models give it, bounded, checked and read as one JSON object.
+"""Types of models' replies, and functions that bound, check and parse replies.
 
-The release's own types load openai, which takes a second.
+The types replace the released graphrag's, which load openai; that takes a second.
 """
 
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TokenUsage:
-    """Tokens by the service's own count, >= 0; None where it does not say."""
+    """Holds token counts by the service, >= 0; None if it does not say."""
 
     prompt_tokens: int | None
     completion_tokens: int | None = 0
@@ -36,9 +36,10 @@ class TokenUsage:
 
 @dataclass(slots=True)
 class Message:
-    """What the model said; ``refusal`` where it says that it gives no answer.
+    """Holds the text of a reply, its refusal and its thoughts.
 
-    ``reasoning_content``: its thoughts, where the service sends them apart.
+    ``refusal`` is the text by which the model declines to answer. ``reasoning_content`` are its
+    thoughts, if the service sends them apart.
     """
 
     content: str | None
@@ -48,20 +49,23 @@ class Message:
 
 @dataclass(slots=True)
 class Choice:
-    """A reply or a piece of it, and why it ended."""
+    """Holds a reply, or a piece of one, and why it ended."""
 
     message: Message
     finish_reason: str | None
 
     @property
     def delta(self) -> Message:
-        """The message of a piece."""
+        """The message of a streamed piece."""
         return self.message
 
 
 @dataclass(slots=True)
 class Completion:
-    """A reply, whole or a piece of one, and in the form that was asked for."""
+    """Holds a reply, or a piece of one.
+
+    ``formatted_response`` is the reply in the requested form, None without one.
+    """
 
     choices: list[Choice]
     usage: TokenUsage | None = None
@@ -76,7 +80,7 @@ class Completion:
         usage: TokenUsage | None = None,
         thoughts: str | None = None,
     ) -> "Completion":
-        """Make a reply of its text."""
+        """Make a completion with one choice from its text."""
         return cls([Choice(Message(text, refusal, thoughts), reason)], usage)
 
     @property
@@ -87,7 +91,7 @@ class Completion:
 
 @dataclass(slots=True)
 class Embeddings:
-    """One vector for each text, in their order."""
+    """Holds one vector for each text, in the texts' order."""
 
     embeddings: list[list[float]]
     usage: TokenUsage | None = None
@@ -101,7 +105,7 @@ class Embeddings:
 Reply = TypeVar("Reply", bound=BaseModel)
 
 _ASCII = {0xFF5B: "{", 0xFF5D: "}", 0xFF3B: "[", 0xFF3D: "]", 0xFF1A: ":", 0xFF0C: ","}
-"""Full-width signs that models write, among Chinese or Japanese words, for those of JSON."""
+"""Full-width signs, which models write among Chinese or Japanese words -> JSON's."""
 _BRACE = re.compile(r"[{}\uff5b\uff5d]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
@@ -116,15 +120,15 @@ _PART = re.compile(
     r"|(?P<extra>[,\uff0c](?=\s*[}\]\uff5d\uff3d]))|[\s:,\uff1a\uff0c]+|(?P<word>[\w.+-]+)",
     re.DOTALL,
 )
-"""A piece of JSON, or of what models write for it; neither an apostrophe within a word nor a
-quotation in a text ends that text."""
+"""A piece of JSON, or of what models write for it. An apostrophe inside a word does not end a text,
+nor does a quotation inside it."""
 _MARK, _MARKS = re.compile(r'\\.|"', re.DOTALL), {r"\'": "'", '"': r"\""}
 _ESCAPE = re.compile(r"\\([\"\\/bfnrt]|u[0-9a-fA-F]{4})?")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""What stands in no JSON, and says nothing where a model lets it slip in."""
+"""Characters that JSON does not allow and that mean nothing when a model lets them slip in."""
 MOST_CHARACTERS = 2_000_000
-"""Of one reply: several times what any model writes at most."""
+"""Length limit of one reply: several times what any model writes."""
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
 _STRAY = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
 _ENVELOPE = re.compile(
@@ -138,7 +142,10 @@ THOUGHTS_ALONE = "it holds the model's thoughts alone, and no answer"
 
 
 class UnreadableReplyError(ValueError):
-    """A reply, already paid for and counted, is not the JSON that was asked for: ``content``."""
+    """Raised when a reply is not the JSON that was asked for; ``content`` is its text.
+
+    The reply is paid for and counted.
+    """
 
     def __init__(self, content: str, reason: str) -> None:
         super().__init__(f"the model's reply can't be read: {reason}")
@@ -147,7 +154,7 @@ class UnreadableReplyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A JSON object of a text, and where it stands."""
+    """A JSON object in a text, and its position."""
 
     start: int
     end: int
@@ -155,9 +162,10 @@ class _Object:
 
 
 def read_refusal(message: object) -> str:
-    """Return the refusal that a reply's message, or a piece of a stream, carries; "" without one.
+    """Return the refusal in a reply's message or in a streamed piece; "" without one.
 
-    litellm passes a message's on among the fields that it does not know, and a stream's not at all.
+    litellm passes on a message's refusal among the fields that it does not know, and drops the
+    refusal of a stream.
     """
     fields = getattr(message, "provider_specific_fields", None)
     unknown = cast("Mapping[str, str]", fields or {})
@@ -165,10 +173,11 @@ def read_refusal(message: object) -> str:
 
 
 class ReplyForm(BaseModel):
-    """The form of a reply; further keys are dropped, and null is left out where a field may be.
+    """Base of the forms in which models reply with JSON.
 
-    A choice may have letters of either case, and be a text or a whole float where it is a number;
-    of 0 and 1, true and false are one each.
+    Keys that the form lacks are dropped, and null counts as missing for an optional field. The case
+    of a choice does not matter; a text or a whole float stands for the number among the choices
+    that it names, and true and false stand for 1 and 0.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -177,7 +186,7 @@ class ReplyForm(BaseModel):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Ask for every field; services that hold a model to a schema refuse defaults in it."""
+        """Make every field required: services that enforce a schema refuse defaults in it."""
         json_schema = handler.resolve_ref_schema(handler(schema))
         for field in json_schema["properties"].values():
             field.pop("default", None)
@@ -198,7 +207,10 @@ class ReplyForm(BaseModel):
 
 
 def read_choice(value: object, choices: tuple[object, ...]) -> object:
-    """Return the one of the choices that a value stands for, else the value, which is none."""
+    """Return the choice that a value stands for; a value that stands for none is returned as is.
+
+    A bool is None if the choices are not 0 and 1.
+    """
     if isinstance(value, bool):
         return int(value) if {*choices} == {0, 1} else None
     if isinstance(value, float) and value.is_integer():
@@ -208,7 +220,7 @@ def read_choice(value: object, choices: tuple[object, ...]) -> object:
 
 
 def read_number(value: object, low: float, high: float) -> float | None:
-    """Return a number from ``low`` to ``high``, which may stand as text; None for all else."""
+    """Return a number from ``low`` to ``high``, also if written as text; None for all else."""
     with suppress(TypeError, ValueError, OverflowError):
         if not isinstance(value, bool) and low <= (number := float(cast("float", value))) <= high:
             return number
@@ -216,7 +228,7 @@ def read_number(value: object, low: float, high: float) -> float | None:
 
 
 def read_texts(value: object) -> list[str]:
-    """Return the items of a list as texts, or the one text or number that stands for it."""
+    """Return the items of a list as texts; a single text or number counts as a list of one."""
     if isinstance(value, str | int):
         return [str(value)]
     items = cast("list[object]", value) if isinstance(value, list) else []
@@ -224,17 +236,18 @@ def read_texts(value: object) -> list[str]:
 
 
 def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
-    """Read the one JSON object of a reply that has the form.
+    """Read the one JSON object in a reply that fits the form.
 
-    What a model thought first is left out. The object may be the whole reply, stand in a code
-    block, closed or not, or have prose around it. An object within another is a part of that one
-    and no reply. One that is not quite JSON is mended where that can be done in one way: single
-    quotes, a comma too many, a backslash that escapes nothing, Python's True. A form of one list
-    may come as that list, and one that ends in a choice as prose and ``**Score:** 1``.
+    The model's thoughts are left out first. The object may be the whole reply, stand in a code
+    block, closed or not, or have prose around it. An object inside another one is no reply by
+    itself. Faulty JSON is mended if there is only one way to do so: single quotes, an extra comma,
+    a backslash that escapes nothing, Python's True. A form of one list may come as that list, and a
+    form that ends in a choice as prose and ``**Score:** 1``.
 
-    One among prose that stands in the ``material`` that it was shown may be a quotation and is not
-    taken; escapes and spacing make no difference. Raises UnreadableReplyError if no object has the
-    form, more than one has, or it can't be told whether one is the reply.
+    An object among prose may be a quotation if it also stands in ``material``, the text that the
+    model was shown; then it is refused. Escapes and spacing make no difference. Raises
+    UnreadableReplyError if no object has the form, more than one has, or it can't be told whether
+    one is the reply.
     """
     whole = _CONTROL.sub("", content)
     text = without_opened(whole)
@@ -280,7 +293,7 @@ def _explain(text: str, objects: list[_Object], problem: ValidationError | None)
 
 
 def _read_list(text: str, objects: list[_Object], form: type[BaseModel]) -> list[_Object]:
-    """Return the objects of a bare list as the one field of a form, nothing where they are none."""
+    """Return a bare list's objects as the one field of a form; [] if the text is no such list."""
     if len(form.model_fields) != 1 or not objects:
         return []
     ends = [0, *(obj.end for obj in objects)]
@@ -292,7 +305,7 @@ def _read_list(text: str, objects: list[_Object], form: type[BaseModel]) -> list
 
 
 def _read_labels(text: str, form: type[BaseModel]) -> list[_Object]:
-    """Return what a reply says as prose and labels; the last is a choice."""
+    """Return the fields of a reply that is prose with labels; the last field is a choice."""
     fields = form.model_fields
     before, *labelled = _LABEL.split(text)
     names = [name.casefold() for name in labelled[::2]]
@@ -333,7 +346,7 @@ def _decode(text: str, start: int) -> _Object | None:
 
 
 def _mend(text: str, start: int) -> _Object | None:
-    """Read an object that is not quite JSON, None where that takes a guess."""
+    """Read an object that is not quite JSON; None if that would take a guess."""
     parts: list[str] = []
     depth, at = 0, start
     while (part := _PART.match(text, at)) is not None:
@@ -354,9 +367,12 @@ def _mend(text: str, start: int) -> _Object | None:
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make an object of its pairs; the decoder alone would take the last of different values."""
+    """Make an object of its pairs; raise ValueError if a key has two different values.
+
+    The decoder alone would take the last one.
+    """
     values = dict(pairs)
-    # By identity first, as NaN differs from itself: one wrong score must not cost the whole reply.
+    # By identity first, because NaN differs from itself: one NaN must not cost the whole reply.
     if any(values[key] is not value and values[key] != value for key, value in pairs):
         raise ValueError("a key has two values")
     return values
@@ -370,25 +386,25 @@ def _fold(text: str) -> str:
 
 
 def check_size(n_characters: int, answer: Answer | None = None) -> None:
-    """Refuse a reply that is longer than any model writes; it is not asked for again."""
+    """Raise GarbledReplyError if a reply is longer than any model writes; it is not sent again."""
     if n_characters > MOST_CHARACTERS:
         msg = f"it has {n_characters:,} characters or more, where {MOST_CHARACTERS:,} are taken"
         raise GarbledReplyError(msg, answer, may_pass=False)
 
 
 def holds_stray_control(text: str, material: str) -> bool:
-    """Say whether a text holds a control character, and the model was not shown it."""
+    """Say whether a text holds a control character that the model was not shown."""
     control = _STRAY.search(text)
     return control is not None and control.group() not in material
 
 
 def check_content(answer: Answer, material: str, takes_controls: bool = False) -> None:
-    """Refuse a completion whose text was damaged on its way or is not the model's.
+    """Raise GarbledReplyError if a completion was damaged on its way or is not the model's text.
 
-    It is refused if it holds replacement or control characters, is a web page or a service's own
-    envelope, and the ``material`` shown held none, or if it is longer than any model writes.
-    ``takes_controls`` says that stray control characters are the model's own: they stood in its
-    last reply to the same request, too.
+    That is so if it holds replacement or control characters, or is a web page or the service's own
+    JSON envelope, and ``material``, the text shown to the model, held no such thing. It is also so
+    if it is longer than any model writes. ``takes_controls``: whether stray control characters are
+    the model's own, because its last reply to the same request held some, too.
     """
     text = cast("str", answer.reply)
     check_size(len(text), answer)
@@ -403,7 +419,7 @@ def check_content(answer: Answer, material: str, takes_controls: bool = False) -
 
 
 def check_vectors(answer: Answer, n_texts: int) -> None:
-    """Refuse embeddings that are not one vector of finite numbers, all as long, for each text."""
+    """Raise GarbledReplyError unless each text has one vector of finite numbers, all as long."""
     vectors = cast("list[list[float]]", answer.reply)
     if len(vectors) != n_texts:
         raise GarbledReplyError(f"{len(vectors)} embeddings came for {n_texts} texts", answer)
@@ -415,14 +431,14 @@ def check_vectors(answer: Answer, n_texts: int) -> None:
 
 BOUND_KEYS = ("max_tokens", "max_completion_tokens")
 REASONING_TOKENS = 25_000
-"""What a model that thinks before it answers may think, on top of a bound: to providers both are
-output. OpenAI advises to keep at least as much free."""
+"""Tokens for a reasoning model's thoughts, on top of a bound: providers count thoughts as output.
+OpenAI advises to keep at least as much free."""
 _THINKING = ("reasoning_effort", "thinking")
 _OF_REQUEST = "max_tokens of the request"
 
 
 def own_bound(config: "ModelConfig") -> OutputBound | None:
-    """Return the bound in a model's own ``call_args``, None without one."""
+    """Return the output bound in a model's own ``call_args``, None without one."""
     for key in BOUND_KEYS:
         if (tokens := config.call_args.get(key)) is not None:
             name = f"call_args.{key} of {config.model_provider}/{config.model} in settings.yaml"
@@ -435,8 +451,8 @@ def bind_output(
 ) -> tuple[OutputBound | None, dict[str, object]]:
     """Return the bound of a request's output, and the request with that bound alone.
 
-    It is the one in the model's own ``call_args`` (which are sent with every request), else the
-    request's own, else the scope's; None without any.
+    The bound in the model's own ``call_args`` (which are sent with every request) comes first, then
+    the request's own, then the scope's. None without any.
     """
     rest = {key: value for key, value in request.items() if key not in BOUND_KEYS}
     own = own_bound(config)
@@ -452,7 +468,10 @@ def bind_output(
 
 
 def bound_in_force(config: "ModelConfig | None", bound: OutputBound) -> OutputBound:
-    """Return the bound that a model's replies have when ``bound`` is asked for."""
+    """Return the bound that a model's replies get when ``bound`` is asked for.
+
+    It is the one in the model's own ``call_args``, else that of :func:`allowed_output`.
+    """
     own = None if config is None else own_bound(config)
     return own or replace(bound, tokens=allowed_output(config, bound.tokens))
 
@@ -460,8 +479,8 @@ def bound_in_force(config: "ModelConfig | None", bound: OutputBound) -> OutputBo
 def allowed_output(config: "ModelConfig | None", tokens: int) -> int:
     """Return the bound to send for a reply of ``tokens``.
 
-    A model that is known to think first, by litellm's map or by its ``call_args``, gets
-    :data:`REASONING_TOKENS` more; none gets more than the most that it is known to write.
+    A model that reasons, by litellm's map or by its ``call_args``, gets :data:`REASONING_TOKENS`
+    more. The bound never exceeds the most that the model is known to write.
     """
     if config is None:
         return tokens
@@ -478,5 +497,5 @@ _BUDGETS = {
 
 
 def context_budget(method: str) -> str:
-    """Return the settings to lower where a method shows its model more than there is room for."""
+    """Return the settings to lower if a method shows its model more than fits into the context."""
     return _BUDGETS.get(method, f"{section_name(method)}.max_context_tokens") + " in settings.yaml"

@@ -1,7 +1,7 @@
-"""Takes a model's thoughts off its replies: what stands in thinking tags, or before a closing one.
+"""Removes a model's thoughts from its replies, whole or streamed.
 
-Models that think before they answer write their thoughts into the reply where their server doesn't
-tell the two apart. Templates of some open the thoughts themselves: only the end is in the reply.
+Reasoning models write thoughts in tags into the reply if their server doesn't send them apart. Some
+models' templates open the thoughts themselves, so that only the closing tag is in the reply.
 """
 
 import re
@@ -29,7 +29,7 @@ class _Tag:
 
 
 def _find_tags(text: str, material: str) -> Iterator[_Tag]:
-    """Yield the tags of thoughts, but not those that the text speaks of."""
+    """Yield the tags of thoughts, without tags that the text only mentions."""
     for match in _TAG.finditer(text):
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
         is_quoted = bool(before and after) and before in _QUOTES and after in _QUOTES
@@ -39,12 +39,12 @@ def _find_tags(text: str, material: str) -> Iterator[_Tag]:
 
 
 def lone_ends(text: str) -> list[tuple[int, int]]:
-    """Return the places of closing tags; ``text`` has no thoughts that it opens itself."""
+    """Return the (start, end) of closing tags in a text that opens no thoughts itself."""
     return [(tag.start, tag.end) for tag in _find_tags(text, "") if not tag.opens]
 
 
 def without_opened(text: str) -> str:
-    """Return a reply without the thoughts that it opens with; "" while it thinks."""
+    """Return a reply without the thoughts that it opens with; "" if they are not closed."""
     while (tag := next(_find_tags(text, ""), None)) and tag.opens and not text[: tag.start].strip():
         rest = text[tag.end :]
         end = next((other for other in _find_tags(rest, "") if not other.opens), None)
@@ -53,10 +53,10 @@ def without_opened(text: str) -> str:
 
 
 def begins_in_thoughts(text: str, is_whole: bool) -> bool | None:
-    """Say whether the model's template began a reply's thoughts; None if it can't be told.
+    """Say whether the model's template began a reply's thoughts; None if that can't be told.
 
-    ``text`` is the reply to a request without a form, which may have kept the model from thinking;
-    ``is_whole``: it was not cut off.
+    ``text`` is the reply to a request without a form, because a form may keep a model from
+    thinking; ``is_whole``: whether it was not cut off.
     """
     if lone_ends(without_opened(text)):
         return True
@@ -66,13 +66,16 @@ def begins_in_thoughts(text: str, is_whole: bool) -> bool | None:
 def without_thoughts(
     text: str, material: str = "", goes_on: bool = False, is_open: bool = False
 ) -> str:
-    """Return a reply without its thoughts: "" if it holds nothing else.
+    """Return a reply without its thoughts; "" if it holds nothing else.
 
-    Thoughts are what stands between an opening and a closing tag, after an opening tag at the
-    beginning of a line that nothing closes, and all before a closing tag that nothing opened. A
-    quoted tag is none, nor one within a line that stands in the ``material`` shown to the model. A
-    reply that begins as JSON holds none. ``goes_on``: the reply is still being written;
-    ``is_open``: the model's template began thoughts, so that without an end it holds nothing else.
+    Thoughts are the text between an opening and a closing tag, the text after an opening tag that
+    is never closed and begins a line, and all text before a closing tag that was never opened.
+    Quoted tags don't count, nor do tags inside a line that also stand in ``material``, the text
+    shown to the model. A reply that begins as JSON holds no thoughts.
+
+    - ``goes_on``: whether the reply is still being written.
+    - ``is_open``: whether the model's template began the thoughts, so that a reply without a
+      closing tag is all thoughts.
     """
     if _JSON.match(text):
         return text
@@ -91,17 +94,19 @@ def without_thoughts(
             kept, begin = [], tag.end
     if opened is None:
         kept.append(text[begin:])
-    elif not goes_on and text[: opened.start].rpartition("\n")[2].strip():  # spoken of in a line
+    elif (
+        not goes_on and text[: opened.start].rpartition("\n")[2].strip()
+    ):  # a tag mentioned in a line
         kept.append(text[opened.start :])
     whole = "".join(kept)
     return whole.lstrip() if len(whole) < len(text) else text
 
 
 class SpokenText:
-    """Hands on a streamed reply without its thoughts.
+    """Passes on a streamed reply without its thoughts.
 
-    Where a template may have begun the thoughts (``may_be_open``), nothing is handed on before a
-    closing tag or the end of the reply, except JSON: until then thoughts look as an answer does.
+    If a template may have begun the thoughts (``may_be_open``), nothing but JSON is passed on
+    before a closing tag or the end of the reply: until then thoughts look like an answer.
     """
 
     def __init__(self, material: str, may_be_open: bool) -> None:
@@ -109,7 +114,7 @@ class SpokenText:
         self._received = self.told = ""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece; return what of the reply is known to be spoken since the last."""
+        """Take the next piece; return the further part of the answer that is known by now."""
         self._received += piece
         text = _HALF_TAG.sub("", self._received)
         is_told_apart = _JSON.match(text) is not None or bool(lone_ends(text))
@@ -118,7 +123,7 @@ class SpokenText:
         return self._tell(without_thoughts(text, self._material, goes_on=True))
 
     def end(self, is_open: bool = False) -> str:
-        """Return what is left at the end of the reply; see :func:`without_thoughts`."""
+        """Return the rest of the answer at the end of the reply; see :func:`without_thoughts`."""
         return self._tell(without_thoughts(self._received, self._material, is_open=is_open))
 
     def _tell(self, spoken: str) -> str:

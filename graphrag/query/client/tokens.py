@@ -1,4 +1,4 @@
-"""Counting a model's tokens as litellm does, without litellm where its default encoding counts."""
+"""Counts a model's tokens as litellm does, and loads litellm only if it has to."""
 
 from array import array
 from functools import cache, cached_property
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS = 2_000_000
 _OWN_ENCODING = ("llama-2", "llama-3", "replicate")
-"""In the names of models whose tokenizer litellm takes from elsewhere."""
+"""Parts of the names of models whose tokenizer litellm takes from elsewhere."""
 
 
 class ModelTokenizer(Tokenizer):
-    """The tokenizer of ``provider/model``, made when something is counted.
+    """Counts and encodes the tokens of ``provider/model``; its encoding loads at the first use.
 
-    It encodes each text once, as the rows of an index's contexts come again in many questions: it
-    remembers at most two million tokens, some 20 MB, and then begins anew.
+    Each text is encoded once, because the rows of an index come up in the contexts of many
+    questions. It remembers at most two million tokens, some 20 MB, and then begins anew.
     """
 
     def __init__(self, model_id: str, **_: object) -> None:
@@ -51,7 +51,7 @@ class ModelTokenizer(Tokenizer):
         return self._inner.decode(tokens)
 
     def _tokens(self, text: str) -> "array[int]":
-        # A digest in place of the text: contexts are long, and so are what they are looked up by.
+        # A digest instead of the text, because contexts are long.
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         tokens = self._known.get(key)
         if tokens is None:
@@ -71,7 +71,7 @@ class ModelTokenizer(Tokenizer):
 
 @cache
 def default_encoding() -> "tiktoken.Encoding":
-    """Return the encoding that litellm counts by, of the files that it brings: no network."""
+    """Return litellm's default encoding, read from litellm's own files without network."""
     point_to_encodings()
     import tiktoken
 

@@ -1,4 +1,7 @@
-"""What model calls cost: attempts, their sums, and the scopes that they are recorded in."""
+"""Records model calls and what they cost: attempts, their sums, and scopes that collect them.
+
+A scope is the group of calls made inside one :func:`measure_calls` block.
+"""
 
 import json
 import time
@@ -24,19 +27,24 @@ CountedBy = Literal["provider", "tokenizer", "nobody"]
 Message = Mapping[str, object]
 """One of the messages of a completion's request."""
 CUT_OFF, FILTERED = "length", "content_filter"
-"""The finish reasons of a reply that was cut off, and of one that the service's filter stopped."""
+"""The finish reasons of a reply that was cut off, and of a reply that the service's filter
+stopped."""
 
 
 class NotAskedError(RuntimeError):
-    """A call was not made for a reason that says nothing of what was asked; one sentence."""
+    """Raised when a call is not made, for a reason unrelated to the question.
+
+    The message is one sentence.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """Why a call failed for good, in one sentence.
+    """Says why a call failed for good, in one sentence.
 
-    ``context_is_full``: its model's context had no room; ``refused``: so would any further one be.
-    ``refusal`` is the kind of the error if the service refuses this request for good, else "".
+    - ``context_is_full``: whether its model's context had no room.
+    - ``refused``: whether every further call to the model would be refused, too.
+    - ``refusal``: the kind of the error if the service refuses this request for good, else "".
     """
 
     cause: str
@@ -50,21 +58,21 @@ _LeftOut = Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)]
 
 @dataclass(frozen=True, slots=True)
 class CallAttempt(StoredFigures):
-    """One request sent to a model, whether it was answered or not.
+    """Records one request sent to a model, whether it was answered or not.
 
     - ``model``: ``provider/model`` as in settings.yaml.
-    - ``phase``: the phase of the search that asked, e.g. ``reasoning``; ``response`` unless named.
-    - ``counted_by``: {"provider", "tokenizer", "nobody"}. Whose count it is; the model's tokenizer
-      here where the provider gave none, nobody's of a request that was never answered.
+    - ``phase``: the phase of the search that sent it, e.g. ``reasoning``; ``response`` by default.
+    - ``counted_by``: {"provider", "tokenizer", "nobody"}. Who counted the tokens: the provider, the
+      model's tokenizer here if the provider gave no count, or nobody if the request was never
+      answered.
     - ``latency_s``: seconds from sending to the last byte or the failure.
     - ``cached_prompt_tokens``: the part of prompt_tokens that the provider says it read from its
       own cache, >= 0.
-    - ``finish_reason``: why the reply ended, as the provider says: ``length`` for one that was cut
-      off.
-    - ``abstained``: whether the message carries a refusal: the model says that it gives no answer.
-    - ``service_tier``: which one the settings ask for; not written where there is none.
-    - ``left_out``: parameters that the model refuses and the request went without, by their names;
-      not written where there are none.
+    - ``finish_reason``: why the reply ended, by the provider; ``length`` if it was cut off.
+    - ``abstained``: whether the message carries a refusal: the model declines to answer.
+    - ``service_tier``: the tier that the settings ask for; not written if there is none.
+    - ``left_out``: names of parameters that the model refuses and that were left out of the
+      request; not written if there are none.
     """
 
     kind: CallKind
@@ -83,10 +91,10 @@ class CallAttempt(StoredFigures):
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars; None when the model's price is not known.
+        """US dollars; None if the model's price is not known.
 
-        Requests without tokens and the embedded models cost nothing. None too when tokens were
-        cached and it is not known what the provider takes for those.
+        Requests without tokens and the embedded models cost nothing. None also if tokens were
+        cached and the price of cached tokens is not known.
         """
         if self.prompt_tokens + self.output_tokens == 0:
             return 0.0
@@ -102,36 +110,37 @@ class CallAttempt(StoredFigures):
 
     @property
     def most_usd(self) -> float | None:
-        """US dollars, as if nothing had been cached where it is not known what that costs."""
+        """US dollars; if the price of cached tokens is not known, as if nothing had been cached."""
         cost = self.cost_usd
         return replace(self, cached_prompt_tokens=None).cost_usd if cost is None else cost
 
 
 @dataclass(frozen=True, slots=True)
 class Usage(StoredFigures):
-    """The sum of a scope's attempts, failed ones and retries included.
+    """Sums a scope's attempts, failed ones and retries included.
 
-    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` are of completions alone: embeddings'
-    tokens differ in price by two orders of magnitude. Dicts are by model (US dollars) or by phase
-    (counts, whose sums equal the totals); names of models are sorted.
+    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` count completions alone, because
+    embeddings' tokens differ in price by two orders of magnitude. Dicts are by model (US dollars)
+    or by phase (counts, whose sums equal the totals); names of models are sorted.
 
     - ``failed_calls``: requests of either kind that were not answered.
-    - ``cached_prompt_tokens``, ``calls_reporting_cached_tokens``: the part of prompt_tokens that
-      providers say they read from their own caches, None where none says so; and how many
-      completions say it: where fewer than all, it is the least.
+    - ``cached_prompt_tokens``: the part of prompt_tokens that providers say they read from their
+      own caches, None if no provider says so.
+    - ``calls_reporting_cached_tokens``: completions that report it; if fewer than all do,
+      ``cached_prompt_tokens`` is a lower bound.
     - ``tokens_counted_here``: calls without usage figures, counted with the model's tokenizer
       instead.
-    - ``cost_usd``: US dollars; None when the price of a model that answered is not known.
+    - ``cost_usd``: US dollars; None if the price of a model that answered is not known.
     - ``cut_replies``: replies that were cut off, at their bound or because the model's context was
       full.
-    - ``is_counted``: false when something that does not count its calls had a part: every other
-      figure is then too low, and the cost None.
-    - ``completion_models``, ``embedding_models``: those asked for each; None where only their names
+    - ``is_counted``: False if something that does not count its calls took part: every other figure
+      is then too low, and the cost None.
+    - ``completion_models``, ``embedding_models``: models asked for each; None if only their names
       are known.
-    - ``cost_usd_at_most``: where cost_usd is None only because it is not known what cached tokens
-      cost: what it is at most, as if they had not been cached. None otherwise.
-    - ``left_out``: parameters that a model refused, so that requests went without them, sorted; not
-      written where there are none.
+    - ``cost_usd_at_most``: if cost_usd is None only because the price of cached tokens is not
+      known, the cost as if nothing had been cached. None otherwise.
+    - ``left_out``: sorted names of parameters that a model refused and that were left out; not
+      written if there are none.
     """
 
     llm_calls: Count = 0
@@ -158,7 +167,7 @@ class Usage(StoredFigures):
 
     @property
     def spent_usd(self) -> float:
-        """US dollars as a bound on spending counts them: at most this, unknown prices left out."""
+        """US dollars as a limit on spending counts them: at most this, without unknown prices."""
         return self.cost_usd if self.cost_usd is not None else self.cost_usd_at_most or 0.0
 
     @property
@@ -168,7 +177,7 @@ class Usage(StoredFigures):
 
 
 UNCOUNTED = Usage(cost_usd=None, is_counted=False)
-"""Of what does not count its calls: nobody knows what it took."""
+"""The usage of something that does not count its calls: nobody knows what it took."""
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
     *("failed_calls", "tokens_counted_here", "cut_replies"),
@@ -176,7 +185,7 @@ _TOTALS = (
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
-    """Sum attempts up, completions and embeddings apart."""
+    """Return the sum of attempts, with completions and embeddings apart."""
     return sum_usages(map(_usage_of, attempts))
 
 
@@ -212,7 +221,7 @@ def _usage_of(attempt: CallAttempt) -> Usage:
 
 
 def sum_usages(usages: Iterable[Usage]) -> Usage:
-    """Add usages up; the cost is None as soon as one of them is."""
+    """Return the sum of usages; the cost is None as soon as one of them is."""
     all_usages = list(usages)
     cached = [u.cached_prompt_tokens for u in all_usages if u.cached_prompt_tokens is not None]
     cost_usd = sum_usd(u.cost_usd for u in all_usages)
@@ -249,13 +258,13 @@ def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 
 
 def sum_known(values: Iterable[_Number | None]) -> _Number | None:
-    """Return the sum; None where one is not known."""
+    """Return the sum of values; None if one is not known."""
     numbers = list(values)
     return None if None in numbers else cast("_Number", sum(cast("list[_Number]", numbers)))
 
 
 def sum_usd(costs: Iterable[float | None]) -> float | None:
-    """Return the sum, the same whatever their order; None where one is not known."""
+    """Return the sum of costs, the same in any order; None if one is not known."""
     amounts = list(costs)
     return None if None in amounts else fsum(cast("list[float]", amounts))
 
@@ -269,7 +278,7 @@ def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A finished call as a journal keeps it: the reply and every attempt it took.
+    """Holds a finished call as a journal keeps it: the reply and all attempts.
 
     ``reply`` is JSON-ready: the text of a completion or the vectors of an embedding.
     """
@@ -282,7 +291,7 @@ class CallJournal(Protocol):
     """Keeps finished calls, so that an interrupted search need not pay for them again."""
 
     def replay(self, key: str) -> RecordedCall | None:
-        """Return the finished call of this key, or None."""
+        """Return the finished call with this key, None if there is none."""
 
     def start(self, key: str) -> None:
         """Note that the call is about to be sent."""
@@ -296,9 +305,9 @@ class CallJournal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutputBound:
-    """The most tokens that a reply may have, >= 1, and the setting that says so.
+    """Bounds the tokens of a reply, >= 1, and names the setting that does so.
 
-    ``of_setup``: whether another value makes another run of an evaluation.
+    ``of_setup``: whether another value of the setting makes another run of an evaluation.
     """
 
     tokens: int
@@ -308,32 +317,32 @@ class OutputBound:
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """The seconds that one request may be in flight, > 0, and the setting that says so."""
+    """Bounds the seconds that a request may be in flight, > 0, and names the setting."""
 
     seconds: float
     setting: str | None = None
 
     def exceeded(self) -> str:
-        """Return the sentence of a request that took longer."""
+        """Return the sentence for a request that took longer."""
         raised = "" if self.setting is None else f"; raise {self.setting}"
         return f"no reply within {self.seconds:g} s{raised}"
 
 
 class Limit(Protocol):
-    """What the calls of a run keep to together."""
+    """Limits the calls of a run together; see ``graphrag.query.client.rate_limit.CallLimit``."""
 
     patience_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request to a model and what came back, as texts.
+    """Holds one request to a model and its reply, as texts.
 
-    - ``attempt``: what is counted of it.
+    - ``attempt``: its counted figures.
     - ``sent``: role and text of each message, or "input" and each text that was embedded.
-    - ``settings``: JSON of what else was asked for; "" for nothing.
-    - ``reply``: None where none came.
-    - ``began``: seconds of a clock that says no more than what came first.
+    - ``settings``: JSON of the other parameters; "" without any.
+    - ``reply``: None if none came.
+    - ``began``: start in seconds, by a clock that only tells which exchange came first.
     """
 
     attempt: CallAttempt
@@ -344,18 +353,21 @@ class Exchange:
 
 
 MOST_OF_A_TEXT, MOST_OF_A_SCOPE = 200_000, 4_000_000
-"""Characters of exchanges that are held: of one text, of all texts of a search or a judging."""
+"""Characters of exchanges that are kept: of one text, and of all texts of a search or a judging."""
 
 
 class Exchanges:
-    """The exchanges of one scope; of long texts, and of very many, the beginning and the end."""
+    """Collects the exchanges of one scope.
+
+    Of a long text, or if there are very many, only the beginning and the end are kept.
+    """
 
     def __init__(self) -> None:
         self.listed: list[Exchange] = []
         self._left = MOST_OF_A_SCOPE
 
     def add(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
-        """Add one, as it ends; ``request`` as of ``ModelCaller.call``."""
+        """Add an exchange when it has ended; ``request`` as in ``ModelCaller.call``."""
         others = {name: request[name] for name in sorted(request) if name not in _SENT}
         extras = {name: value for name, value in others.items() if value is not None}
         began = time.perf_counter() - attempt.latency_s
@@ -367,7 +379,7 @@ class Exchanges:
         )
 
     def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
-        """Put attempts in the place of others."""
+        """Replace attempts by others."""
         self.listed = [
             replace(entry, attempt=names.get(entry.attempt, entry.attempt)) for entry in self.listed
         ]
@@ -404,19 +416,19 @@ def _text(content: object) -> str:
 
 @dataclass(eq=False)
 class CallRules:
-    """How the calls of one scope are made, and who is told of them.
+    """Sets how the calls of one scope are made, and who is told of them.
 
     - ``limit``: gives a place to each request in flight, as
-      ``graphrag.query.client.rate_limit.CallLimit`` does; shared between the scopes of a run.
-    - ``journal``: where finished calls are kept and looked up.
-    - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed
+      ``graphrag.query.client.rate_limit.CallLimit`` does; shared by the scopes of a run.
+    - ``journal``: keeps finished calls and looks them up.
+    - ``live``: whether streamed replies must reach the caller piece by piece. If False, a streamed
       request is sent as an ordinary one, whose usage figures and retries are exact.
-    - ``bound``: of every completion that sets none itself; None: as the provider has it.
-    - ``time``: of each request; None: ten minutes.
-    - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
-    - ``exchanges``: takes what is sent and what comes back, also from the journal.
-    - ``watch``: told of each request that is sent, as it ends: what is counted of it, the request,
-      the reply if one came. What the journal answers is none.
+    - ``bound``: of every completion that sets none itself; None for the provider's.
+    - ``time``: of each request; None for ten minutes.
+    - ``prompts``: a list that gets the messages of each completion; None if they are not needed.
+    - ``exchanges``: collects what is sent and what comes back, also from the journal.
+    - ``watch``: called when a request that was sent has ended, with the attempt, the request, and
+      the reply if one came. Not called for what the journal answers.
     """
 
     limit: Limit | None = None
@@ -431,17 +443,18 @@ class CallRules:
 
 @dataclass(eq=False)
 class CallLog(CallRules):
-    """What became of the calls of one scope, beside the rules that they were made by.
+    """Records what became of the calls of one scope; it holds the scope's rules as well.
 
     - ``attempts``: in the order in which they ended.
-    - ``own_time``: stands still while all calls of this scope wait for their turn.
-    - ``not_asked``: why a call was not made, where that says nothing of what was asked.
-    - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
+    - ``own_time``: a clock that stops while all calls of this scope wait for their turn.
+    - ``not_asked``: why a call was not made, if that is unrelated to the question.
+    - ``was_held_up``: whether a call waited for a service that was down: the latency is not known
       then.
-    - ``replayed``: attempts that came from the journal, where they count as they did first.
+    - ``replayed``: number of attempts that came from the journal; they count as when they were
+      made.
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
     - ``failures``: the calls that failed for good.
-    - ``latest``: how the latest request that may be sent again failed; "" before one did.
+    - ``latest``: how the latest request that may be sent again failed; "" if none has.
     - ``has_uncounted``: whether something was asked that does not count its calls.
     """
 
@@ -464,19 +477,22 @@ class CallLog(CallRules):
         return last is not None and last.abstained
 
     def name_phase(self, first: int, old: str, new: str) -> None:
-        """Count attempts from a place on under another phase, where what they were for was open."""
+        """Move attempts from phase ``old`` to ``new``, once their purpose is known.
+
+        Only attempts from index ``first`` on are moved.
+        """
         names = {a: replace(a, phase=new) for a in self.attempts[first:] if a.phase == old}
         self.attempts[first:] = [names.get(a, a) for a in self.attempts[first:]]
         if self.exchanges is not None:
             self.exchanges.rename(names)
 
     def ordinal(self, fingerprint: str) -> int:
-        """Return how often an equal request was made before in this scope."""
+        """Return how many equal requests were made before in this scope."""
         self._asked[fingerprint] += 1
         return self._asked[fingerprint] - 1
 
     def usage(self) -> Usage:
-        """Sum up what has been recorded so far."""
+        """Return the sum of what has been recorded so far."""
         usages = [summarize_attempts(self.attempts)]
         if self.has_uncounted:
             usages.append(UNCOUNTED)
@@ -489,7 +505,7 @@ _phase: ContextVar[str] = ContextVar("gtog_call_phase", default="response")
 
 @contextmanager
 def hold(variable: ContextVar[Any], value: T) -> Generator[T]:
-    """Let a variable have a value inside the ``with`` block, and in tasks started there."""
+    """Set a context variable inside the ``with`` block, and in tasks started there."""
     token = variable.set(value)
     try:
         yield value
@@ -498,9 +514,10 @@ def hold(variable: ContextVar[Any], value: T) -> Generator[T]:
 
 
 def measure_calls(log: CallLog | None = None) -> AbstractContextManager[CallLog]:
-    """Record the model calls made inside the ``with`` block; an inner scope hides the outer.
+    """Record the model calls made inside the ``with`` block.
 
-    Also those of tasks that are started inside it: concurrent searches never mix.
+    Calls of tasks that are started inside it are recorded, too, so concurrent searches never mix.
+    An inner block hides the outer one.
     """
     return hold(_scope, log or CallLog())
 
@@ -511,10 +528,10 @@ def phase(name: str) -> AbstractContextManager[str]:
 
 
 def current_scope() -> CallLog | None:
-    """Return the log of the innermost open scope, None outside any."""
+    """Return the log of the innermost open scope, None if there is none."""
     return _scope.get()
 
 
 def current_phase() -> str:
-    """Return the phase that calls are counted under."""
+    """Return the phase under which calls are counted now."""
     return _phase.get()

@@ -1,4 +1,4 @@
-"""A built index before it is searched: its settings, models, tables and fingerprint."""
+"""Summarizes a built index before it is searched: settings, models, tables and fingerprint."""
 
 import asyncio
 import hashlib
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def index_languages(config: "GraphRagConfig", tables: IndexTables) -> "Languages":
-    """Return the languages of an index's texts: those of the settings, else those found in them."""
+    """Return the languages of an index's texts: from its settings, else found in the texts."""
 
     def read_texts() -> list[str]:
         return [text for (text,) in rows_of(tables.columns("text_units", ("text",)), "text")]
@@ -54,10 +54,10 @@ def index_languages(config: "GraphRagConfig", tables: IndexTables) -> "Languages
 
 
 def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]") -> None:
-    """Look for the vectors that search methods can't do without, where the store is LanceDB.
+    """Check that a LanceDB store has the vectors that search methods need; pass over other stores.
 
-    Raises IndexNotBuiltError if vectors are missing, can't be read, or are of another model than
-    embeds the questions, as far as that can be told.
+    Raises IndexNotBuiltError if vectors are missing, can't be read, or were made by another model
+    than embeds the questions, as far as that can be told.
     """
     from graphrag.query.index.meaning import OtherVectorsError, open_text_vectors
 
@@ -71,7 +71,7 @@ def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
                 open_text_vectors(config)
             else:
                 find_vectors(config, name)
-                with suppress(NoVectorsError):  # the same model made those of texts, if there are
+                with suppress(NoVectorsError):  # vectors of texts, if any, are the same model's
                     open_text_vectors(config)
         except NoVectorsError as error:
             msg = f"{root}: {error}, which {method} needs; {rebuild}"
@@ -84,7 +84,7 @@ def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
 async def find_lacks(
     config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
 ) -> dict[str, str]:
-    """Return search method -> what it lacks in an index, of those that can't search it."""
+    """Return search method -> what the index lacks for it, for the methods that can't search it."""
     tables, lacks = await open_tables(config), dict[str, str]()
     for method in methods:
         try:
@@ -100,9 +100,9 @@ _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IG
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What the released search functions take beside the settings, alike for all methods.
+    """Sets what the released search functions take beside the settings, alike for all methods.
 
-    ``community_level`` is the deepest that local, global and DRIFT read; None: all.
+    ``community_level`` is the deepest level that local, global and DRIFT search read; None for all.
     """
 
     community_level: int | None = 2
@@ -112,11 +112,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class IndexHeader:
-    """An index's settings and the hash of its tables (None for tables that were handed over).
+    """Holds the settings of an index, and hashes and facts about its content.
 
-    ``vectors`` is the hash of its text units' vectors, None where they are hashed n-grams or can't
-    be read. ``longest``: tokens of its longest text unit, None where they were not counted.
-    ``words``: how words are compared, and in which languages; None where it was not looked at.
+    - ``fingerprint``: hash of the tables; None for data frames that were passed in.
+    - ``vectors``: hash of the text units' vectors; None if they are hashed n-grams or can't be
+      read.
+    - ``longest``: tokens of the longest text unit; None if they were not counted.
+    - ``words``: version of the way in which words are compared, and languages by script; None if
+      this was not looked at.
     """
 
     config: "GraphRagConfig"
@@ -136,16 +139,15 @@ class IndexHeader:
         return kind.model_validate({k: v for k, v in values.items() if k in kind.model_fields})
 
     def changed(self, method: str, changes: Mapping[str, object]) -> "IndexHeader":
-        """Return this header with other values in a method's section of the settings."""
+        """Return the header with other values in a method's section of the settings."""
         name = section_name(method)
         section = getattr(self.config, name).model_copy(update=changes)
         return replace(self, config=self.config.model_copy(update={name: section}))
 
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
-        """Return the models of a method: ``completion`` and, where it embeds, ``embedding``.
+        """Return the models of a method: ``completion`` and, if it embeds, ``embedding``.
 
-        A search of the graph embeds where its model is there and tells more than which letters two
-        texts share.
+        tog and ppr embed if their embedding model is in the settings and does not hash n-grams.
         """
         section = self.section(method)
         models = {
@@ -160,13 +162,16 @@ class IndexHeader:
         return models
 
     def prompt_files(self, method: str) -> dict[str, Path]:
-        """Return the prompt files that a method needs: setting -> file; SettingsError without."""
+        """Return the prompt files that a method needs: setting -> file.
+
+        Raises SettingsError if one is missing.
+        """
         return prompt_files(section_name(method), self.section(method))
 
     def describe(self, method: str) -> dict[str, object]:
-        """Return everything that changes what a method answers, JSON-ready, without secrets.
+        """Return everything that changes a method's answers, JSON-ready, without secrets.
 
-        Prompt files are given by the hash of their content; SettingsError if one is not there.
+        Prompt files are given by the hash of their content. Raises SettingsError if one is missing.
         """
         self.prompt_files(method)
         section = cast("dict[str, object]", self.section(method).model_dump(mode="json"))
@@ -193,10 +198,10 @@ async def read_header(
     methods: "Sequence[str]" = (),
     tells_changes: bool = True,
 ) -> IndexHeader:
-    """Read a project's settings and check that search methods find what they need in its index.
+    """Read a project's settings and check that its index has what search methods need.
 
-    ``tells_changes``: whether it is to be known later if the vectors are the same still. Raises
-    SettingsError and IndexNotBuiltError.
+    ``tells_changes``: whether to add ``vectors``, ``longest`` and ``words``, which tell later if
+    answers may change. Raises SettingsError and IndexNotBuiltError.
     """
     config = read_settings(root, data_dir)
     tables = await open_tables(config)
@@ -224,12 +229,12 @@ def _read_vectors(config: "GraphRagConfig") -> str | None:
 
     try:
         return hash_vectors(open_text_vectors(config))
-    except Exception:  # of whichever store; a search that needs them says what is wrong
+    except Exception:  # from any kind of store; a search that needs vectors says what is wrong
         return None
 
 
 def describe_model(config: "ModelConfig") -> dict[str, object]:
-    """Return a model's name and call arguments, what may be a secret replaced by its hash."""
+    """Return a model's name and call arguments; possible secrets are replaced by their hash."""
     return {"model": model_name(config), "call_args": _hide_secrets(config.call_args)}
 
 
@@ -245,7 +250,7 @@ def _hide_secrets(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def model_name(config: "ModelConfig") -> str:
-    """Return ``provider/model``."""
+    """Return a model's name as ``provider/model``."""
     return f"{config.model_provider}/{config.model}"
 
 

@@ -1,4 +1,4 @@
-"""How near text units are to a question by their vectors, where these can be used."""
+"""Finds the text units whose vectors are nearest to a question, and checks the vectors' maker."""
 
 import asyncio
 import logging
@@ -34,23 +34,23 @@ _log = logging.getLogger(__name__)
 WORDS_ALONE = "words alone ranked the texts"
 HASHED = f"{WORDS_ALONE}: vectors of hashed n-grams know less than words"
 NEAREST = 300
-"""Text units whose nearness is looked up."""
+"""Number of the nearest text units that are looked up."""
 _HASHED = 64
-# The cosine from which two vectors are of one model; a long text's is the mean of its pieces.
+# Cosine from which two vectors count as one model's; a long text's is the mean of its pieces'.
 _SAME = 0.5
 
 
 class OtherVectorsError(ValueError):
-    """The vectors of an index were made by another model than embeds the questions."""
+    """Raised when another model made the vectors of an index than embeds the questions."""
 
 
 def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
-    """Open the vectors of a project's text units, in whatever store its settings name.
+    """Open the vectors of a project's text units, in the store that its settings name.
 
-    Raises NoVectorsError if there are none that can be read, and OtherVectorsError if an embedded
-    model did not make them, by embedding a text unit again.
-    Of other models, of tables that are no parquet files, and of a first text without a vector,
-    nothing is known.
+    Raises NoVectorsError if none can be read. Raises OtherVectorsError if the settings name an
+    embedded model that did not make them, which embedding one text unit again tells. That is not
+    checked for other models, for tables that are no Parquet files, or if the first text has no
+    vector.
     """
     from graphrag.config.embeddings import text_unit_text_embedding
 
@@ -89,7 +89,7 @@ def _check_maker(config: "GraphRagConfig", store: "VectorStore") -> None:
 def hash_vectors(vectors: "VectorStore") -> str:
     """Return a hash that changes when an index's texts are embedded anew.
 
-    It covers how many vectors there are, and the 64 that are nearest to a fixed one.
+    It covers the number of vectors, and the 64 vectors that are nearest to a fixed one.
     """
     anchor = [1.0] * vectors.vector_size
     hits = vectors.similarity_search_by_vector(anchor, k=_HASHED)
@@ -100,11 +100,11 @@ def hash_vectors(vectors: "VectorStore") -> str:
 
 
 class TextMeaning:
-    """The vectors of an index's text units and the model that embeds a question.
+    """Ranks the text units of an index by their vectors' nearness to a question.
 
-    Shared by the searches of an index. Where the vectors can't be used, or the question can't be
-    embedded, it says why, once in the log and with each answer. ``has_texts``: without text units
-    there is nothing to do without.
+    All searches of an index share one. If the vectors can't be used, or the question can't be
+    embedded, it says why, once in the log and with each answer. ``has_texts``: whether the index
+    has text units; without any, missing vectors are no loss.
     """
 
     def __init__(self, config: "GraphRagConfig", model: "ModelConfig", has_texts: bool) -> None:
@@ -116,10 +116,10 @@ class TextMeaning:
         self._noted = False
 
     async def near(self, question: str) -> tuple[Mapping[str, float], str]:
-        """Return how near the nearest text units are by id, or none and why.
+        """Return the nearness of the nearest text units by id, or no text units and the reason.
 
-        In a run a service that is down holds the run up, or stops it, as it does for every method:
-        NotAskedError passes through.
+        NotAskedError passes through in a run: a service that is down then holds up or stops the
+        run, as with every method.
         """
         store, reason = await self._open_once()
         if store is None:
@@ -162,7 +162,7 @@ class TextMeaning:
         return note
 
     def _open(self) -> "tuple[VectorStore | None, str]":
-        """Open the store, or say why its vectors are of no use; "" where there are no texts."""
+        """Open the store, or say why its vectors can't be used; "" if there are no texts."""
         if not self._has_texts:
             return None, ""
         try:

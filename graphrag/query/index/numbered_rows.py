@@ -1,4 +1,4 @@
-"""Rows of an index's table by the number that searches show and answers cite."""
+"""Finds rows of an index's tables by the number that searches show and answers cite."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 class NumberedRows:
-    """Looks rows up by ``human_readable_id``, which is as text here, and reads single cells.
+    """Finds rows by ``human_readable_id``, given as text, and reads single cells.
 
     A table that is missing or lacks a column counts as empty.
     """
@@ -41,7 +41,7 @@ class NumberedRows:
         """Return the rows with a number, in the table's order."""
         if not len(self._numbers):
             return self._by_text.get(number, ())
-        # As its digits are written: " 7" and "07" are no numbers of the table.
+        # The digits must be written as in the table: " 7" and "07" match no row.
         if not _WHOLE.fullmatch(number):
             return ()
         begin = np.searchsorted(self._numbers, int(number), "left")
@@ -49,14 +49,14 @@ class NumberedRows:
         return self._order[begin:end].tolist()
 
     def cell(self, row: int, column: str) -> Any:
-        """Return what a row has in a column."""
+        """Return the value of a column in a row."""
         return self._table.column(column)[row].as_py()
 
 
 class Ids:
-    """What the rows of a table are called in the index, by number; of several the last one's.
+    """Maps the number of a row to its id; if several rows share the number, the last one counts.
 
-    ``read`` reads the table, when a number is first looked for.
+    ``read`` reads the table when a number is first looked up.
     """
 
     def __init__(self, read: Callable[[], NumberedRows], column: str) -> None:
@@ -67,7 +67,7 @@ class Ids:
         return self._read()
 
     def get(self, number: str) -> str | None:
-        """Return the id of a row; None where no row has the number."""
+        """Return the id of the row with this number; None if no row has it."""
         rows = self._rows.rows(number)
         return str(self._rows.cell(rows[-1], self._column)) if rows else None
 

@@ -1,6 +1,6 @@
-"""Vectors that graphrag 0.3 to 0.5 wrote into the tables themselves, as a store of their own.
+"""Copies the vectors that graphrag 0.3 to 0.5 wrote into its tables to a store in LanceDB.
 
-The searches read a copy of them in LanceDB; the owner's files stay as they are.
+Searches read the copy; the owner's files stay as they are.
 """
 
 import os
@@ -26,15 +26,16 @@ COLUMNS = {
     text_unit_text_embedding: ("text_units", "text_embedding"),
     community_full_content_embedding: ("community_reports", "full_content_embedding"),
 }
-"""Embedding -> table and column that held its vectors."""
+"""Embedding -> the table and column that hold its vectors."""
 _FOLDER = Path("tog_graph", "vectors")
 
 
 def copy_vectors(config: "GraphRagConfig", embedding: str) -> Path | None:
-    """Copy the vectors in a table's column into a store, and return its folder.
+    """Copy the vectors in a table's column to a LanceDB store, and return its folder.
 
-    It is kept beside the index's graph until the table changes; in a folder of its own, for this
-    process, where that can't be written. None if there are no such vectors.
+    The folder lies in ``tog_graph`` beside the tables and is used until the table changes. If it
+    can't be written there, it is a temporary folder of this process. None if there are no such
+    vectors.
     """
     folder, (name, column) = Path(config.output_storage.base_dir or ""), COLUMNS[embedding]
     path = find_table_files(folder, (name,), "parquet").get(name)
@@ -60,7 +61,7 @@ def copy_vectors(config: "GraphRagConfig", embedding: str) -> Path | None:
 
 
 def _fixed_length(table: _Arrow, column: str) -> _Arrow | None:
-    """Return ids and vectors as LanceDB takes them.
+    """Return ids and vectors in LanceDB's form.
 
     None if there is no vector, or they differ in length.
     """

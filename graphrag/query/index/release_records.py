@@ -1,7 +1,7 @@
-"""The records that a released search reads of an index: those around what it finds, made for it.
+"""Reads only the records of an index that can enter a released search's context.
 
 The released builders look through all records of an index for each question, and write into some.
-Handed the few that can come into a context, each made anew, they make the same contexts.
+Given new copies of the records around what the question found, they make the same contexts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from graphrag.query.index.tables import IndexTables
 
 CLAIMS = "claims"
-"""What the release calls the covariates of an index."""
+"""The release's name for the covariates of an index."""
 _NONE = -1
-"""The community of an entity that is in none, as the release has it."""
+"""The release's community number for an entity without community."""
 
 
 class TextRecords:
-    """The text units of an index, found by id."""
+    """Finds the text units of an index by id."""
 
     def __init__(self, tables: "IndexTables") -> None:
         self._rows = tables.rows("text_units")
         self._places = Places(self._rows.texts("id"))
 
     def around(self, ids: Iterable[str] | None) -> dict[str, list[TextUnit]]:
-        """Return what the released builder of basic search is given, by its attribute."""
+        """Return the records for the released builder of basic search, by its attributes' names."""
         return {"text_units": self.read(ids or ())}
 
     def read(self, ids: Iterable[str]) -> list[TextUnit]:
@@ -53,9 +53,9 @@ class TextRecords:
 
 
 class EntityRecords:
-    """What an index has around entities: relationships, texts, reports and claims.
+    """Finds the records around entities: relationships, texts, reports and claims.
 
-    ``level`` is the deepest level of communities that is read; None: all.
+    ``level`` is the deepest level of communities that is read; None for all.
     """
 
     def __init__(self, tables: "IndexTables", texts: TextRecords, level: int | None) -> None:
@@ -75,9 +75,9 @@ class EntityRecords:
             self._claims_on.setdefault(claim.subject_id, []).append(number)
 
     def around(self, ids: Iterable[str] | None) -> dict[str, Any]:
-        """Return what the released builder of local search is given, by its attributes.
+        """Return the records for the released builder of local search, by its attributes' names.
 
-        ``ids``: as vectors have them, None: all entities.
+        ``ids``: entities' ids as the vectors have them; None for all entities.
         """
         if ids is None:
             places = list(range(self._entities.n))
@@ -95,7 +95,7 @@ class EntityRecords:
         }
 
     def _read_entities(self, places: Sequence[int]) -> list[Entity]:
-        """Read entities that are in a community of the levels; of equal ids the first."""
+        """Read the entities that have a community within the levels; of equal ids the first."""
         first = {str(row["id"]): row for row in reversed(self._entities.read(places))}
         return [
             Entity(
@@ -129,7 +129,7 @@ class EntityRecords:
 
     def _claims_about(self, entities: Iterable[Entity]) -> "list[Covariate]":
         about = {number for e in entities for number in self._claims_on.get(e.title, ())}
-        # The first one heads the columns, also where no claim is about these entities.
+        # The first claim names the columns, even if no claim is about these entities.
         return [self._claims[number] for number in sorted(about | {0})] if self._claims else []
 
 
@@ -145,18 +145,18 @@ class _Communities:
         self._places, self._default = Places(entities), [] if level is not None else [_NONE]
 
     def of(self, entity: str) -> list[str]:
-        """Return the names of an entity's communities; none if it is in none of the levels."""
+        """Return the communities of an entity; none if it is in none within the level."""
         places = self._places.find(entity)
         if not places:
             return [*map(str, self._default)]
-        # In the order of a set, which is that of the release.
+        # In the order of a set, as in the release.
         return [*map(str, set(self._numbers[[p for p in places if self._is_read[p]]].tolist()))]
 
 
 class _Edges:
-    """The relationships of an index by the entities at their ends, in the table's order.
+    """Finds the relationships of an index by their ends, in the table's order.
 
-    Of relationships with the same id the last one stands in the place of the first.
+    If relationships share an id, the last one takes the place of the first.
     """
 
     def __init__(self, entities: TableRows, relationships: TableRows) -> None:
@@ -175,7 +175,7 @@ class _Edges:
         self._begins = np.searchsorted(ends[order], titles)
 
     def read(self, entities: Sequence[int]) -> list[Relationship]:
-        """Return the relationships with an end in these rows of entities."""
+        """Return the relationships that have an end at these rows of entities."""
         edges = {
             edge
             for title in {*self._title_of[entities].tolist()}
@@ -199,7 +199,7 @@ class _Edges:
 def _find_reports(
     reports: TableRows, communities: TableRows, level: int | None
 ) -> Mapping[str, list[int]]:
-    """Return community -> rows of its reports, of those that the released reader keeps."""
+    """Return community -> rows of its reports, for the reports that the released reader keeps."""
     light = reports.table.select(["community", "level"]).to_pandas()
     light = light.assign(id=light.index, title="", summary="", full_content="")
     titles = communities.table.select(["community", "title", "level"]).to_pandas()

@@ -1,4 +1,7 @@
-"""The tables of an index that searches read in pieces, in one form whatever wrote them."""
+"""Reads tables of an index in pieces and in one form, whatever version of graphrag wrote them.
+
+The graph store and the text units are made from these; released searches read ``tables.py``.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +29,7 @@ Batch: TypeAlias = Any
 
 Kind = Literal["text", "whole", "count", "number", "ids"]
 Source = Path | pd.DataFrame | None
-"""A ``.parquet`` or ``.csv`` file, a data frame, or None: a table without rows."""
+"""A ``.parquet`` or ``.csv`` file, a data frame, or None for a table without rows."""
 
 # Read column chunks in pieces of this size instead of whole row groups.
 _PARQUET_BUFFER_BYTES = 1 << 20
@@ -34,27 +37,27 @@ _PARQUET_BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TableForm:
-    """A table's columns, those that must be there, and the most rows of a piece of it.
+    """Defines the columns of a table, which of them are needed, and the most rows of a piece.
 
-    ``or_first``: column -> the one of lists whose first entries stand in where it is not there;
-    ``older``: column -> what an earlier version of graphrag called it.
+    - ``or_first``: column -> a column of lists; if the former is missing, the lists' first entries
+      are used.
+    - ``older``: column -> its name in an earlier version of graphrag.
     """
 
     name: str
     columns: dict[str, Kind]
     needed: tuple[str, ...]
-    # With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
+    # Twice as many rows take a build a fifth more time and memory: each piece gets new buffers.
     batch_rows: int = 1 << 16
     or_first: Mapping[str, str] = field(default_factory=dict[str, str])
     older: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def stream(self, source: Source) -> Iterator[Batch]:
-        """Read a table in pieces, in its order; a data frame and CSV are one piece.
+        """Yield a table in pieces, in its order; a data frame or a CSV file is one piece.
 
-        Every missing value is replaced: a text is empty, a whole number the number of its row, a
-        number 1, a list empty. A list may be written out as text, as CSV holds it. Raises
-        UnreadableTableError if a needed column is missing or a value is not what its column
-        should hold.
+        Missing values are replaced: by "" for a text, the row's number for a whole number, 0 for a
+        count, 1 for another number, [] for a list. A list may be written as text, as in CSV. Raises
+        UnreadableTableError if a needed column is missing or a value does not fit its column.
         """
         if source is None:
             source = pd.DataFrame(columns=[*self.columns])
@@ -159,7 +162,7 @@ def _is_text(column: Column) -> bool:
 
 
 def _convert(column: Column, kind: Kind, first_row: int) -> Column:
-    """Return a column of one kind, with what stands in for the values that are missing."""
+    """Return a column as values of one kind, with missing values replaced."""
     if kind == "ids":
         return _to_ids(column)
     if kind == "text":

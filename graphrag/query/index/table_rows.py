@@ -1,7 +1,4 @@
-"""Rows of an index's tables by their places, of which only those that are asked for are read.
-
-Values lie as Arrow holds them, side by side: nothing is kept that has an object for each row.
-"""
+"""Reads single rows of an Arrow table and finds them by text, without an object for each row."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -22,7 +19,7 @@ _PIECE = 1 << 16
 
 
 class TableRows:
-    """A table that becomes Python's values only as far as it is read; a pyarrow.Table."""
+    """Reads rows of a pyarrow.Table; only the rows that are asked for become Python's values."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.n = table, int(table.num_rows)
@@ -31,7 +28,7 @@ class TableRows:
         self._begins: Ints = np.cumsum([0, *lengths], dtype=np.int64)
 
     def read(self, places: Sequence[int] | Ints) -> list[dict[str, Any]]:
-        """Return the rows in these places, in this order: column -> value."""
+        """Return the rows at these positions, in this order, each as column -> value."""
         places = np.asarray(places, np.int64)
         batch_of = np.searchsorted(self._begins, places, "right") - 1
         ends = [0, *(np.flatnonzero(np.diff(batch_of)) + 1).tolist(), len(places)]
@@ -44,11 +41,11 @@ class TableRows:
         return rows
 
     def texts(self, column: str) -> Texts:
-        """Return a column as texts, also where other values stand in it."""
+        """Return a column as texts, even if it holds other values."""
         return as_texts(self.table.column(column))
 
     def entries(self, column: str) -> tuple[Ints, Texts]:
-        """Return the row of each entry of a column of lists, and the entries as texts."""
+        """Return the row of each entry in a column of lists, and the entries as texts."""
         lists = self.table.column(column)
         if arrow.types.is_null(lists.type):  # no row has a list
             return np.zeros(0, np.int64), arrow.chunked_array([], arrow.string())
@@ -59,7 +56,7 @@ class TableRows:
 
 
 def as_texts(column: Any) -> Texts:
-    """Return a column as texts: what its values print as, and of none NaN, as pandas has it."""
+    """Return a column as texts; a missing value is "nan", as pandas prints it."""
     if column.type not in (arrow.string(), arrow.large_string()):
         texts = column.to_pandas().map(str).tolist()
         return arrow.chunked_array([arrow.array(texts, arrow.string())])
@@ -67,7 +64,7 @@ def as_texts(column: Any) -> Texts:
 
 
 class Places:
-    """Finds where texts stand among many, by their hashes."""
+    """Finds the positions of texts in a column, by their hashes."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
@@ -76,14 +73,14 @@ class Places:
         self._hashes = hashes[self._order]
 
     def find(self, text: str) -> list[int]:
-        """Return the places of a text, ascending."""
+        """Return the positions of a text, ascending."""
         sought = hash(text)
         begin, end = (int(np.searchsorted(self._hashes, sought, s)) for s in ("left", "right"))
         found = cast("list[int]", self._order[begin:end].tolist())
         return [place for place in found if self._texts[place].as_py() == text]
 
     def find_all(self, texts: Iterable[str]) -> list[int]:
-        """Return the places of texts, each once, ascending."""
+        """Return the positions of several texts, each position once, ascending."""
         return sorted({place for text in texts for place in self.find(text)})
 
 

@@ -1,6 +1,6 @@
-"""The tables of a built index, in whatever form its version of graphrag wrote them.
+"""Reads the tables of a built index, whatever version of graphrag wrote them.
 
-They are brought into the form of graphrag 3 as they are read; no file is changed.
+They are converted to the form of graphrag 3 in memory; no file is changed.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ NEEDED_COLUMNS: "Mapping[str, Sequence[str]]" = {
     "communities": ("id", "community", "title", "level"),
     "community_reports": ("community", "title", "level", "full_content"),
 }
-"""Table -> columns without which no search can read it."""
+"""Table -> columns that every search of it needs."""
 _ALSO_NEEDED: "Mapping[str, tuple[str, str]]" = {
     "global": ("entities", "text_unit_ids"),  # it weighs communities by them
     "drift": ("community_reports", "id"),  # by which it finds their vectors
 }
-"""Method -> table and column without which it alone can't search."""
+"""Method -> a table and its column that this method needs in addition."""
 SEARCHED_COLUMNS: "Mapping[str, Sequence[str]]" = {
     "entities": ("id", _NUMBER, "title", "type", "description", "degree", "text_unit_ids"),
     "relationships": (
@@ -67,14 +67,15 @@ SEARCHED_COLUMNS: "Mapping[str, Sequence[str]]" = {
         *("id", _NUMBER, "community", "title", "level", "summary", "full_content", "rank"),
     ),
 }
-"""Table -> columns that the released searches put into a context, or find it by."""
+"""Table -> columns that the released searches show in a context or use to find rows."""
 
 
 class IndexTables:
-    """The tables of a built index in the form of graphrag 3; covariates there are with claims.
+    """Holds the tables of a built index in the form of graphrag 3.
 
-    ``paths``: table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked
-    for. ``**frames``: tables that were read before.
+    The table ``covariates`` exists only if claims were extracted. ``paths``: table name ->
+    ``.parquet`` or ``.csv`` file of this machine, read when first asked for. ``**frames``: tables
+    that are already read.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class IndexTables:
         self._opening = Lock()
 
     def table(self, name: str) -> "pd.DataFrame":
-        """Return a copy of a table, as the released readers write into what they are given.
+        """Return a copy of a table, because the released readers write into their tables.
 
         Raises IndexNotBuiltError if the index has no such table, or it can't be read.
         """
@@ -99,7 +100,7 @@ class IndexTables:
         return self._frames[name].copy()
 
     def rows(self, name: str) -> "TableRows":
-        """Return a table of which only those rows are read that are asked for.
+        """Return a table from which only the rows that are asked for are read.
 
         It has the columns that the released searches read. Raises as :meth:`table` does.
         """
@@ -111,7 +112,7 @@ class IndexTables:
             return self._rows[name]
 
     def _read_searched(self, name: str) -> Any:
-        """Return what searches read of a table; of a Parquet file it is not read whole.
+        """Return the columns of a table that searches read; a Parquet file is not read whole.
 
         What graphrag 0.3 to 0.5 wrote has to be put together from several tables.
         """
@@ -128,7 +129,7 @@ class IndexTables:
             frame = self._complete(name, frame)
         columns = [column for column in wanted if column in frame and column not in lists]
         texts = [c for c in columns if frame[c].dtype.kind == "O" and not c.endswith("_ids")]
-        # As the released readers take each for a text, also of what is none.
+        # The released readers turn each value into a text, missing values included.
         frame = frame.assign(**{c: frame[c].map(str) for c in texts if frame[c].isna().any()})
         table: Any = cast("Any", pa).Table.from_pandas(frame[columns], preserve_index=False)
         for column, values in lists.items():
@@ -136,10 +137,10 @@ class IndexTables:
         return table
 
     def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
-        """Return columns of a table; None without the table or one of them.
+        """Return columns of a table; None if the table or one of them is missing.
 
-        Of a table that was not read before, and that has them as they are asked for, they are not
-        kept.
+        Columns that are read from a file directly are not kept; a table that was read before is
+        used instead.
         """
         if name not in self._frames and name not in self._given and name in self.paths:
             path = self.paths[name]
@@ -151,9 +152,9 @@ class IndexTables:
         return frame[list(columns)] if set(columns) <= set(frame.columns) else None
 
     def arrow(self, name: str, columns: "Sequence[str]") -> Any:
-        """Return columns as a pyarrow.Table, which is not kept; None as of :meth:`columns`.
+        """Return columns as a pyarrow.Table, which is not kept; None as from :meth:`columns`.
 
-        It takes a part of a data frame's memory. Values that are missing stay so.
+        It takes a fraction of a data frame's memory. Missing values stay missing.
         """
         path = self.paths.get(name)
         is_read = name in self._frames or name in self._given
@@ -165,7 +166,7 @@ class IndexTables:
         return None if frame is None else _to_arrow(frame)
 
     def has(self, name: str) -> bool:
-        """Whether there is a table."""
+        """Say whether the index has a table."""
         return name in self._given or name in self.paths
 
     def _read(self, name: str) -> "pd.DataFrame":
@@ -177,7 +178,7 @@ class IndexTables:
         return self._complete(name, frame)
 
     def _complete(self, name: str, frame: _Frame) -> "pd.DataFrame":
-        """Return a table, or some rows of it, in the form of graphrag 3."""
+        """Return a table, or some of its columns, in the form of graphrag 3."""
         from graphrag.data_model import dfs
 
         frame = _COMPLETE.get(name, _complete)(_rename(name, frame), self)
@@ -208,7 +209,7 @@ def _rename(name: str, frame: _Frame) -> _Frame:
 
 
 def _complete(frame: _Frame, tables: IndexTables) -> _Frame:
-    """Give each row that has no number its place in the table as one."""
+    """Give each row that has no number its position in the table as one."""
     import pandas as pd
 
     rows = pd.Series(range(len(frame)), index=frame.index)
@@ -218,7 +219,7 @@ def _complete(frame: _Frame, tables: IndexTables) -> _Frame:
 
 
 def _to_numbers(column: Any) -> Any:
-    """Return a column of numbers, which may be written as texts; NaN for what is none."""
+    """Return a column as numbers, also from texts; NaN for all else."""
     import pandas as pd
 
     return cast("Any", pd).to_numeric(column, errors="coerce")
@@ -291,7 +292,7 @@ _COMPLETE: "dict[str, Callable[[_Frame, IndexTables], _Frame]]" = {
 
 
 def _add(frame: _Frame, **values: object) -> _Frame:
-    """Put values where a column is missing, or has none."""
+    """Fill in values for columns that are missing or have missing values."""
     changes: dict[str, object] = {}
     for name, value in values.items():
         if name not in frame:
@@ -302,7 +303,7 @@ def _add(frame: _Frame, **values: object) -> _Frame:
 
 
 def _add_ids(frame: _Frame) -> _Frame:
-    """Let the numbers of rows that have no ids stand in for them: no other table names these."""
+    """Use the rows' numbers as ids if there are no ids: no other table refers to these rows."""
     return frame if "id" in frame else frame.assign(id=frame[_NUMBER].map(str))
 
 
@@ -320,7 +321,7 @@ def _nodes(tables: IndexTables) -> _Frame:
 
 
 def _members(nodes: _Frame, tables: IndexTables) -> dict[int, list[str]]:
-    """Return community -> ids of its entities, which the nodes name by title."""
+    """Return community -> ids of its entities; the nodes table names entities by title."""
     entities: Any = tables.table("entities")
     ids = dict(zip(entities["title"], entities["id"], strict=True))
     numbers = _to_numbers(nodes["community"])
@@ -332,10 +333,10 @@ def _members(nodes: _Frame, tables: IndexTables) -> dict[int, list[str]]:
 
 
 def read_text_units(tables: IndexTables) -> "list[TextUnit]":
-    """Return the text units of an index, each by the number that its table gives it.
+    """Return the text units of an index, each with the number that its table gives it.
 
-    The released reader counts rows from 0, and graphrag 1 and 2 numbered from 1: a cited text would
-    be taken for the next one.
+    The released reader counts rows from 0, but graphrag 1 and 2 numbered from 1: a citation would
+    mean the next text unit.
     """
     from graphrag.query.indexer_adapters import read_indexer_text_units
 
@@ -347,7 +348,7 @@ def read_text_units(tables: IndexTables) -> "list[TextUnit]":
 
 
 def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:
-    """Return columns row by row: texts, and of a column of ids tuples of them; of None nothing.
+    """Return columns row by row, as texts, and columns of ids as tuples of texts; [] for None.
 
     CSV files hold a list as text, which is read as the release reads it; a missing list is empty.
     """
@@ -370,11 +371,11 @@ def _to_lists(column: Any) -> "Iterator[tuple[str, ...]]":
 def check_tables(
     tables: IndexTables, config: "GraphRagConfig", root: Path, methods: "Sequence[str]"
 ) -> None:
-    """Look for the tables that search methods can't do without, and whether they can be read.
+    """Check that an index has the tables that search methods need, and that they can be read.
 
-    So can those of the graph and of the documents be, wherever they are, as measures look at them.
-    Raises IndexNotBuiltError if a table is missing, can't be read, lacks a column or has no rows;
-    the message names the methods that need it.
+    Tables of the graph and of the documents must be readable even if no method needs them, because
+    measures look at them. Raises IndexNotBuiltError if a table is missing, can't be read, lacks a
+    column or has no rows; the message names the methods that need it.
     """
     needed: dict[str, list[str]] = {}
     for method in methods:
@@ -401,9 +402,9 @@ def _refuse(fault: str | None, methods: "Sequence[str]") -> None:
 
 
 def _find_fault(tables: IndexTables, name: str, needed: "Sequence[str]") -> str | None:
-    """Return what no search can do with a table; raises UnreadableTableError if it can't be read.
+    """Return why no search can use a table, None if searches can.
 
-    Of a table that is no Parquet file nothing is said.
+    Raises UnreadableTableError if it can't be read. Only Parquet files are looked at.
     """
     path = tables.paths.get(name)
     if path is None or path.suffix != ".parquet":
@@ -423,7 +424,7 @@ def _find_fault(tables: IndexTables, name: str, needed: "Sequence[str]") -> str 
 
 
 def lacks_columns(tables: IndexTables, method: str) -> bool:
-    """Say whether a table that a method reads lacks a column which the release asks for."""
+    """Say whether a table that a method reads lacks a column that the release asks for."""
     import pyarrow.parquet as pq
 
     read: Any = cast("Any", pq).read_schema
@@ -437,9 +438,9 @@ def lacks_columns(tables: IndexTables, method: str) -> bool:
 
 
 async def fingerprint_tables(config: "GraphRagConfig") -> str:
-    """Return the hash of the content of those of an index's tables that there are."""
+    """Return a hash of the content of an index's existing tables."""
     storage = create_storage(config.output_storage)
-    # Titles of documents, where there are some, change what a search of the graph finds.
+    # Titles of documents, if there are any, change what a search of the graph finds.
     there = await _find_tables(config, storage, (*SEARCHED_TABLES, "documents", NODES))
     digest = hashlib.blake2b(digest_size=16)
     for name, key in there.items():
@@ -455,7 +456,7 @@ async def fingerprint_tables(config: "GraphRagConfig") -> str:
 async def _find_tables(
     config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
 ) -> dict[str, str]:
-    """Return table -> key in the storage, of those that are there."""
+    """Return table -> key in the storage, for the tables that exist."""
     kind = config.table_provider.type
     if kind not in _FILES:
         from graphrag_storage.tables.table_provider_factory import create_table_provider
@@ -466,13 +467,13 @@ async def _find_tables(
         folder = storage.get_path("")
         files = await asyncio.to_thread(find_table_files, folder, names, kind)
         return {name: path.name for name, path in files.items()}
-    # What the release's providers ask; loading them loads pandas.
+    # The release's providers ask the same, but loading them loads pandas.
     keys = {name: f"{name}.{kind}" for name in names}
     return {name: key for name, key in keys.items() if await storage.has(key)}
 
 
 def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
-    """Hash a table piece by piece, as it may be larger than the memory."""
+    """Hash a table piece by piece, because it may be larger than the memory."""
     with path.open("rb") as file:
         digest.update(f"{name}:{os.fstat(file.fileno()).st_size}:".encode())
         hashlib.file_digest(file, lambda: digest)
@@ -482,7 +483,7 @@ async def open_tables(
     config: "GraphRagConfig",
     names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates", "documents"),
 ) -> IndexTables:
-    """Open those of the tables that there are: read later from files, at once from elsewhere."""
+    """Open the tables that exist: files are read later, tables in other storage at once."""
     storage = create_storage(config.output_storage)
     kind = config.table_provider.type
     present = await _find_tables(config, storage, (*names, NODES))
@@ -506,7 +507,7 @@ def _read_file(path: Path) -> "pd.DataFrame":
 
 
 def _read_apart(path: Path, wanted: "Collection[str]") -> tuple["pd.DataFrame", dict[str, Any]]:
-    """Return columns of a Parquet file, and apart from them those of lists, as pyarrow has them.
+    """Return columns of a Parquet file as a data frame, and columns of lists as pyarrow has them.
 
     In a data frame each list would be an object, and each of its entries another.
     """
@@ -542,7 +543,7 @@ def _read_arrow(path: Path, columns: "Sequence[str]") -> Any:
     names = cast("Any", pq).read_schema(path).names
     if not set(columns) <= set(names):
         return None
-    # Ids of text units stand in many rows: each is read once, and its number in the rows.
+    # Ids of text units repeat in many rows: each is read once, and rows refer to it by number.
     leaves = [column.path for column in cast("Any", pq).read_metadata(path).schema]
     repeated = [leaf for leaf in leaves if "." in leaf and leaf.partition(".")[0] in columns]
     read: Any = cast("Any", pq).read_table

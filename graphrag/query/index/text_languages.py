@@ -1,4 +1,4 @@
-"""The languages of an index's texts: those that its settings name, else those found in them."""
+"""Returns the languages of an index's texts: from its settings, else found in the texts."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,19 +9,22 @@ from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.stems import has_stemmer
 
 WORDS_VERSION = 4
-"""Raised when other words, stems or forms of names are compared: other texts may be found."""
+"""Raised when words, stems or forms of names are compared in another way, because other texts may
+then be found."""
 FOLDER = "tog_graph"
-"""Beside an index's tables: what is made of them once, and mapped afterwards."""
+"""The folder beside an index's tables, named after Think-on-Graph, for files that are made from the
+tables once and then mapped."""
 _KEPT = Path(FOLDER, "languages.json")
+"""The file that keeps the languages found."""
 
 
 def languages_of(
     named: Sequence[str] | None, path: Path | None, read_texts: Callable[[], Sequence[str]]
 ) -> Languages:
-    """Return the languages of texts: those named, or those found.
+    """Return the languages of texts: those named, or else those found in the texts.
 
-    ``path`` is the table of the texts: until that changes, what was found is kept beside it. None:
-    it is no file.
+    ``path`` is the file of the texts' table, None if it is no file. The languages found are kept
+    beside it until it changes.
     """
     if named:
         return Languages.named(named)
@@ -46,7 +49,7 @@ def _find(texts: Sequence[str]) -> Languages:
 
 
 def describe_languages(languages: Languages, are_named: bool) -> str:
-    """Say which languages words are compared in, and how they are known."""
+    """Return a sentence on the languages in which words are compared, and how they are known."""
     if not languages.names:
         return "Languages: none was found in the texts; words are compared as they are."
     how = "named by languages in settings.yaml" if are_named else "found in the texts"

@@ -1,4 +1,4 @@
-"""The text units of an index and the words of their passages, mapped from files beside them."""
+"""Opens the text units of an index and the word counts of their passages, mapped from files."""
 
 import hashlib
 import json
@@ -21,18 +21,18 @@ from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.ranking import WordIndex
 from graphrag.text.word_counts import BM25, WordCounts
 
-# Raised whenever the meaning of a byte in the kept files changes, or where texts are cut.
+# Raised whenever the meaning of a byte in the kept files changes, or texts are cut elsewhere.
 _FORMAT = 2
 _TABLE = "text_units.arrow"
-# Their tables of characters and stems are part of what a word is.
+# Libraries whose tables of characters and stems decide what a word is.
 _WORDS_BY = ("regex", "pystemmer", "py3langid")
 
 
 class IndexTexts:
-    """The text units of an index, in their table's order, and their passages by size.
+    """Holds the text units of an index, in their table's order, and their passages by size.
 
-    Made by :func:`open_texts`. ``table`` has the columns of ``TEXT_UNITS``. What the methods that
-    rank texts have in common is made once, by the thread that asks first.
+    Made by :func:`open_texts`. ``table`` has the columns of ``TEXT_UNITS``. The passages of a size
+    are made once, by the first thread that asks, and shared by all methods that rank texts.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class IndexTexts:
     ) -> None:
         self.table = table
         self.languages = languages or _find_languages(table)
-        """Those of all texts, in which their words are stemmed."""
+        """Languages of all texts; their words are stemmed in these."""
         self.name = name
-        """Stands for the content of the table; "" where it is no file."""
+        """Stands for the content of the table; "" if it is no file."""
         self._home = home
         self._by_size: dict[int | None, Passages] = {}
         self._making = Lock()
@@ -57,13 +57,13 @@ class IndexTexts:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """Id -> row of its text unit."""
+        """Id of a text unit -> its row."""
         return {name: row for row, name in enumerate(self.table.column("id").to_pylist())}
 
     def passages(self, size: int | None) -> Passages:
-        """Return the passages of about so many tokens; None: each text unit is one.
+        """Return the passages of about ``size`` tokens; None: each text unit is one passage.
 
-        The first call of all counts their words; see :class:`WordIndex`.
+        The first call counts their words; see :class:`WordIndex`.
         """
         with self._making:
             if size not in self._by_size:
@@ -71,7 +71,7 @@ class IndexTexts:
             return self._by_size[size]
 
     def _map(self, size: int | None) -> Passages | None:
-        """Map passages and words that are kept, after counting them where they are not."""
+        """Map passages and word counts from files; write the files first if they are missing."""
         if self._home is None:
             return None
 
@@ -100,7 +100,7 @@ class IndexTexts:
         return cut_texts(texts, counts, size, self.languages)
 
     def _digest_words(self) -> str:
-        """Return a name for everything that the words of the passages depend on."""
+        """Return a hash of everything that the words of the passages depend on."""
         seen = {
             "texts": self.name,
             "format": [_FORMAT, WORDS_VERSION],
@@ -112,11 +112,12 @@ class IndexTexts:
 
 
 def open_texts(source: Source, languages: Languages | None = None) -> IndexTexts:
-    """Open the text units of an index; None of its ``languages`` are found in them.
+    """Open the text units of an index; ``languages`` of None are found in the texts.
 
-    A file's are mapped, after they were written once in the folder ``tog_graph`` beside it, where
-    they are named by the content of the file. Where that can't be written, and of a data frame,
-    they are in memory. Raises UnreadableTableError if the table lacks a column or can't be read.
+    The text units of a file are written once into the folder ``tog_graph`` beside it, named by the
+    file's content, and mapped from there. They are kept in memory for a data frame, and if that
+    folder can't be written. Raises UnreadableTableError if the table lacks a column or can't be
+    read.
     """
     if not isinstance(source, Path):
         return IndexTexts(_read(source), languages)

@@ -1,6 +1,6 @@
-"""Vector look-ups that stay fast as an index grows, on LanceDB, graphrag's default store.
+"""Indexes vector tables in LanceDB, graphrag's default store, so that look-ups stay fast.
 
-graphrag indexes a table while it is empty, so that every search compares all vectors one by one.
+graphrag makes a table's index while the table is empty, so every search compares all vectors.
 """
 
 import time
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 SMALL_TABLE = 2_000
-"""Vectors up to which comparing all of them takes a few milliseconds, so no index is made."""
+"""Most vectors of a table that gets no index: comparing all takes a few milliseconds."""
 
 _PARTITIONS = 20
-# LanceDB searches 20 partitions unless told otherwise, and graphrag tells it nothing. With more of
-# them a search by ids (Think-on-Graph scores entities so) silently lacks those in the others.
+# LanceDB searches 20 partitions unless told otherwise, and graphrag tells it nothing. With more
+# partitions a search by ids (as Think-on-Graph scores entities) silently misses some ids.
 _ROWS_A_PARTITION = 256
 _PROBED = 64
 
 Action = Literal["indexed", "left exact", "already indexed"]
+"""What :func:`optimise_vectors` did to a table; a small one is left exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorTable:
-    """How a table of vectors is searched.
+    """Describes how a table of vectors is searched.
 
-    ``is_complete`` says whether a search limited to known ids found all of them, up to 64 spread
-    over the table.
+    ``is_complete``: whether a search limited to known ids found all of them. Up to 64 ids spread
+    over the table are looked for.
     """
 
     name: str
@@ -53,7 +54,7 @@ class VectorTable:
 
 @dataclass(frozen=True, slots=True)
 class OptimisedTable:
-    """What was done to a table."""
+    """Reports what was done to a table: its state before and after, and the seconds it took."""
 
     before: VectorTable
     after: VectorTable
@@ -62,7 +63,7 @@ class OptimisedTable:
 
 
 def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
-    """Return the tables of vectors that the searches read, without changing them.
+    """Return the state of the vector tables that searches read, without changing them.
 
     Raises VectorStoreError if the store is not LanceDB, or there is none.
     """
@@ -70,13 +71,13 @@ def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
 
 
 def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
-    """Index the vectors of every table that is large enough, so that searches stay exact.
+    """Index every vector table that is large enough, in a way that keeps searches exact.
 
-    The index has at most as many partitions as LanceDB looks into by default. So a search
-    still sees every vector and returns what comparing them one by one would; it is faster because
-    the vectors lie together. Tables of up to ``SMALL_TABLE`` vectors are left as they are, and so
-    are tables that were optimized before. Searches may go on meanwhile. Raises VectorStoreError if
-    the store is not LanceDB, there is none, or it can't be written.
+    The index has at most as many partitions as LanceDB looks into by default. So a search still
+    sees every vector and finds what comparing them one by one would; it is faster because the
+    vectors lie together. Tables of up to ``SMALL_TABLE`` vectors, and tables optimized before, are
+    left as they are. Searches may go on meanwhile. Raises VectorStoreError if the store is not
+    LanceDB, there is none, or it can't be written.
     """
     return tuple(_optimise(v.table, v.schema) for v in open_vector_tables(config))
 
@@ -144,7 +145,7 @@ def _optimise(table: "Table", schema: "IndexSchema") -> OptimisedTable:
 
 
 def _rebuild(table: "Table", schema: "IndexSchema", rows: int) -> None:
-    """Make the index anew, as LanceDB's own ``optimize`` splits partitions past the 20."""
+    """Make the index anew: LanceDB's own ``optimize`` splits partitions into more than 20."""
     from lancedb.index import IvfFlat
 
     existing = _vector_indexes(table, schema)

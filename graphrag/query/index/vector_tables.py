@@ -1,4 +1,4 @@
-"""The stored vectors of an index, by whatever name and of whatever length they were written."""
+"""Finds and opens the stored vectors of an index, whatever their tables' names and lengths."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ EMBEDDED = {
     text_unit_text_embedding: "text units",
     community_full_content_embedding: "community reports",
 }
-"""Embedding -> what has such vectors, in words."""
+"""Embedding -> the records that have such vectors, in words."""
 VECTORS_OF = {
     "local": (entity_description_embedding,),
     "drift": (entity_description_embedding, community_full_content_embedding),
     **dict.fromkeys(("basic", "hybrid", "agentic"), (text_unit_text_embedding,)),
 }
-"""Search method -> embeddings without which it can't search."""
+"""Search method -> the embeddings that it needs."""
 _OF_0 = {entity_description_embedding: "entity_description_embeddings"}
 """Embedding -> name of its table in graphrag 0.3 to 0.5."""
 _SUFFIX = ".lance"
@@ -42,20 +42,20 @@ _COPY = "copy it from where the index was built"
 
 
 class VectorStoreError(ValueError):
-    """A project's vectors can't be looked at; one sentence of why and what to do."""
+    """Raised when a project's vectors can't be looked at; the message says why and what to do."""
 
 
 class NoVectorsError(VectorStoreError):
-    """An index has no vectors of a kind, or they can't be read; the message says why."""
+    """Raised when vectors of a kind are missing or can't be read; the message says why."""
 
 
 class OtherLengthError(VectorStoreError):
-    """The embedding model gives vectors of another length than are stored."""
+    """Raised when the embedding model's vectors have another length than the stored ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """A table of vectors in a folder, and its schema: name and length are those of the table."""
+    """Holds a table of vectors, its folder, and its schema with the table's own name and length."""
 
     embedding: str
     table: _Table
@@ -64,12 +64,12 @@ class StoredVectors:
 
 
 def uses_lancedb(config: "GraphRagConfig") -> bool:
-    """Say whether a project's vectors are in LanceDB, which alone is looked at here."""
+    """Say whether a project's vectors are in LanceDB, the only store that is looked into here."""
     return str(config.vector_store.type) == "lancedb"
 
 
 def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
-    """Open the vectors of an embedding for searches, in whatever store the settings name.
+    """Open the vectors of an embedding for searches, in the store that the settings name.
 
     Raises NoVectorsError if LanceDB has none that can be read.
     """
@@ -86,10 +86,10 @@ def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
 
 
 def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
-    """Return the table of LanceDB that holds the vectors of an embedding.
+    """Return the LanceDB table that holds the vectors of an embedding.
 
-    Those that graphrag 0.3 to 0.5 wrote into a column of a table are copied into one. Raises
-    NoVectorsError if there is none, it is empty, or it can't be read.
+    Vectors that graphrag 0.3 to 0.5 wrote into a column of a table are first copied into one.
+    Raises NoVectorsError if there is no table, it is empty, or it can't be read.
     """
     place = Path(str(config.vector_store.db_uri))
     schema, whose = config.vector_store.index_schema[embedding], EMBEDDED[embedding]
@@ -131,7 +131,10 @@ def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
 
 
 def _check_own_name(config: "GraphRagConfig", embedding: str) -> None:
-    """Refuse a table that the settings name for several embeddings: each overwrote the other."""
+    """Raise NoVectorsError if the settings name one table for several embeddings.
+
+    Each then overwrote the other.
+    """
     schemas = config.vector_store.index_schema
     name = schemas[embedding].index_name
     others = [EMBEDDED[e] for e in EMBEDDED if e != embedding and schemas[e].index_name == name]
@@ -144,7 +147,7 @@ def _check_own_name(config: "GraphRagConfig", embedding: str) -> None:
 
 
 def _read_some(table: _Table, schema: "IndexSchema", rows: int, length: int) -> None:
-    """Read vectors spread over a table, as a file that is missing is noticed only then."""
+    """Read vectors spread over a table, because only reading shows that a file is missing."""
     try:
         offsets = sorted({rows * at // _PROBED for at in range(_PROBED)})
         table.take_offsets(offsets).select([schema.vector_field]).to_arrow()
@@ -152,15 +155,15 @@ def _read_some(table: _Table, schema: "IndexSchema", rows: int, length: int) -> 
         OSError,
         RuntimeError,
         ValueError,
-    ):  # graphrag 0.3 to 1 wrote files that are searched alone
+    ):  # files of graphrag 0.3 to 1 can only be searched
         query = table.search([0.0] * length, vector_column_name=schema.vector_field)
         query.bypass_vector_index().limit(1).to_arrow()
 
 
 def check_length(vector: "Sequence[float]", store: "VectorStore", model: str) -> None:
-    """Compare the vector of a question with those that are stored.
+    """Check that a question's vector is as long as the stored vectors.
 
-    Raises OtherLengthError if they differ in length: another model made the stored ones.
+    Raises OtherLengthError if it is not: another model made the stored ones.
     """
     if len(vector) != store.vector_size:
         raise OtherLengthError(
@@ -171,7 +174,7 @@ def check_length(vector: "Sequence[float]", store: "VectorStore", model: str) ->
 
 
 def _find_name(place: Path, embedding: str, configured: str) -> str | None:
-    """Return the name of an embedding's table: as configured, else as some version named it."""
+    """Return the name of an embedding's table: the configured one, else that of some version."""
     there = sorted(p.name.removesuffix(_SUFFIX) for p in place.glob(f"*{_SUFFIX}"))
     ending = VECTOR_TABLES[embedding]
     names = (configured, embedding, f"default-{ending}", _OF_0.get(embedding))
@@ -181,7 +184,7 @@ def _find_name(place: Path, embedding: str, configured: str) -> str | None:
 
 
 def describe_broken(place: Path, name: str, error: Exception) -> str:
-    """Say why a table of vectors can't be read, and what to do."""
+    """Return why a table of vectors can't be read, and what to do."""
     folder = place / f"{name}{_SUFFIX}"
     files = [path for path in folder.rglob("*") if path.is_file()]
     if any(map(is_lfs_pointer, files)):
@@ -199,7 +202,7 @@ def describe_broken(place: Path, name: str, error: Exception) -> str:
 
 
 def open_vector_tables(config: "GraphRagConfig") -> Iterator[StoredVectors]:
-    """Open the tables of vectors that there are and that can be read.
+    """Yield the vector tables that exist and can be read.
 
     Raises VectorStoreError if the store is not LanceDB, or there is none.
     """

@@ -1,1 +1,1 @@
-"""OpenAI-compatible services, asked without a client in between."""
+"""Asks OpenAI-compatible services by HTTP, without litellm in between."""

@@ -1,4 +1,4 @@
-"""Completions and embeddings of one service of OpenAI's interface, asked once each."""
+"""Sends completions and embeddings to a service with OpenAI's interface, without retries."""
 
 import base64
 import binascii
@@ -19,27 +19,28 @@ from graphrag.query.client.usage import CUT_OFF, FILTERED
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
-# `response_format_json_object`: the release takes it out too, as it always names a form.
+# The release leaves out `response_format_json_object`, too, because it always names a form.
 _NOT_SENT = ("metrics", "mock_response", "response_format_json_object", "timeout", "max_retries")
 _MOST_BYTES_A_TEXT = 1_000_000
-"""Of an embedding: four times the longest of any model, 8,192 numbers of up to 25 bytes."""
+"""Limit of an embedding reply for each text: four times the longest vector of any model, 8,192
+numbers of up to 25 bytes."""
 _THOUGHT = ("thinking", "reasoning")
-"""Types of the parts of a content that are no answer."""
+"""Types of the parts of a content that hold thoughts."""
 _REASONS = {
     **dict.fromkeys(("max_tokens", "MAX_TOKENS"), CUT_OFF),
     **dict.fromkeys(("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "sensitive"), FILTERED),
 }
-"""What services say in place of OpenAI's reasons for the end of a reply."""
+"""Finish reasons of other services -> OpenAI's."""
 
 
 class DirectModel:
-    """A model behind OpenAI's interface."""
+    """Asks one model through OpenAI's interface, once for each request."""
 
     def __init__(self, config: "ModelConfig") -> None:
         self._service = read_settings(config)
 
     async def ask(self, **request: object) -> Completion | AsyncIterator[Completion]:
-        """Ask for a completion, whole, or in pieces with ``stream=True``."""
+        """Return a completion or, with ``stream=True``, an iterator of its pieces."""
         body = self._body(request)
         if isinstance(form := body.get("response_format"), type):
             body["response_format"] = describe_form(form)
@@ -63,7 +64,7 @@ class DirectModel:
             yield Completion.of(text, _finish_reason(choice), refusal, usage, _thoughts_of(delta))
 
     async def embed(self, **request: object) -> Embeddings:
-        """Ask for one vector for each text of ``input``."""
+        """Return one vector for each text in ``input``."""
         body = self._body(request)
         n_texts = len(cast("list[str]", request["input"]))
         most = _MOST_BYTES_A_TEXT * max(1, n_texts)
@@ -76,9 +77,9 @@ class DirectModel:
 
 @lru_cache(maxsize=256)
 def describe_form(form: type) -> dict[str, object]:
-    """Return the request for replies of a pydantic class, as openai's client writes it.
+    """Return the ``response_format`` that asks for JSON of a pydantic class.
 
-    Raises TypeError if the form is another class.
+    It is written as openai's client writes it. Raises TypeError if ``form`` is no pydantic class.
     """
     if not issubclass(form, BaseModel):
         raise TypeError(f"a reply's form is a pydantic model, not {form!r}")
@@ -91,9 +92,10 @@ def describe_form(form: type) -> dict[str, object]:
 
 
 def _make_strict(part: Json, top: Json) -> dict[str, object]:
-    """Return a schema in which nothing is optional; ``top`` holds what references point to.
+    """Return a schema without optional fields; its references point into ``top``.
 
-    As https://platform.openai.com/docs/guides/structured-outputs, supported schemas, has it.
+    The rules are those of https://platform.openai.com/docs/guides/structured-outputs, supported
+    schemas.
     """
     if "$ref" in part and len(part) > 1:
         target: object = top
@@ -152,7 +154,7 @@ def _text_of(content: object) -> str | None:
 
 
 def _thoughts_of(message: Json) -> str | None:
-    """Return the thoughts that a message holds apart from its content."""
+    """Return the thoughts that a message holds outside of its answer; None without any."""
     told = message.get("reasoning_content") or message.get("reasoning")
     content = message.get("content")
     if told or not _is_list(content):
@@ -166,7 +168,7 @@ def _read_usage(usage: object) -> TokenUsage | None:
 
 
 def _read_vectors(body: Json) -> Embeddings:
-    """Read embeddings, as numbers or in base64 (32-bit floats, the lowest byte first)."""
+    """Read embeddings, given as numbers or in base64 (little-endian 32-bit floats)."""
     data = body.get("data")
     entries = data if _is_list(data) else [None]
     rows = [row for row in entries if _is_mapping(row) and "embedding" in row]

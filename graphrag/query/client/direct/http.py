@@ -1,4 +1,4 @@
-"""Requests to a service: one session an event loop, its connections kept between requests."""
+"""Sends HTTP requests to a service; each event loop keeps a session and its connections."""
 
 import asyncio
 import atexit
@@ -38,10 +38,10 @@ _WEB_PAGE, _TAG = "a web page", re.compile(r"<[^<>]*>")
 
 
 class DirectError(RuntimeError):
-    """A request was not answered; ``status_code`` is None without a reply.
+    """Raised when a request was not answered; ``status_code`` is None without a reply.
 
-    ``param`` is the parameter that the service names as the cause, or ""; ``page`` the text of a
-    web page that came in place of a message.
+    ``param`` is the parameter that the service names as the cause, or "". ``page`` is the text of a
+    web page that came instead of a message, or "".
     """
 
     def __init__(
@@ -58,7 +58,11 @@ class DirectError(RuntimeError):
 
 
 class APIConnectionError(DirectError):
-    """There was no connection, or it was lost; ``via``: to where the way to the service led."""
+    """Raised when there was no connection, or it was lost.
+
+    ``via`` names another host that failed on the way to the service, such as a proxy or the target
+    of a redirect; "" if there is none.
+    """
 
     def __init__(self, via: str = "") -> None:
         super().__init__("Connection error.")
@@ -89,7 +93,7 @@ _BY_STATUS = {
 
 
 def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> DirectError:
-    """Return the error that a reply of HTTP with status >= 400 and this body tells of."""
+    """Return the error for an HTTP reply with a status >= 400 and this body."""
     message, code, param = _read_error(text)
     said = message or text.strip()[:_SHOWN] or f"Error code: {status}"
     kind = _kind_of(status, f"{text} {message}".lower(), code)
@@ -99,7 +103,7 @@ def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> Direct
 
 
 def _read_error(text: str) -> tuple[str, str, str]:
-    """Return the message, the code and the parameter of an error's body, each may be ""."""
+    """Return the message, code and parameter in the body of an error; each may be ""."""
     try:
         body = json.loads(text)
     except ValueError:
@@ -134,7 +138,8 @@ def _names_full_context(text: str) -> bool:
 
 
 _MOST_BYTES = 32_000_000
-"""Of one reply once it is inflated: more than the longest that is taken, however it is escaped."""
+"""Size limit of one reply after decompression: more than the longest text that is accepted, even if
+all of it is escaped."""
 _MOST_STREAMED_BYTES = 8 * _MOST_BYTES  # a piece of a few letters has some 300 bytes
 _INFLATED_BYTES = 1 << 18  # at a time
 _WARNED_OF = 1 << 20
@@ -154,7 +159,7 @@ async def _session() -> aiohttp.ClientSession:
         headers={"Accept-Encoding": "gzip"},
         auto_decompress=False,  # see _pieces
     )
-    # asyncio.run and its like close what generators hold before they close the loop.
+    # asyncio.run and the like close open generators, and so the session, before the loop.
     holder = _hold_session(loop, session)
     with _LOCK:
         for gone in [old for old in _SESSIONS if old.is_closed()]:
@@ -175,7 +180,7 @@ async def _hold_session(
 
 
 def _discard_session(session: aiohttp.ClientSession) -> None:
-    """Give up a session whose loop is closed: its sockets were closed with it."""
+    """Drop a session whose loop is closed; its sockets were closed with the loop."""
     connector = session.connector
     session.detach()
     if connector is not None:
@@ -185,7 +190,7 @@ def _discard_session(session: aiohttp.ClientSession) -> None:
 
 @atexit.register
 def close_sessions() -> None:
-    """Close what is left, of loops that were never closed."""
+    """Close the sessions of loops that were never closed, as the process ends."""
     for loop, (session, _) in list(_SESSIONS.items()):
         with suppress(Exception):  # the process ends, and there is nobody left to tell
             if loop.is_running():
@@ -197,32 +202,32 @@ def close_sessions() -> None:
 
 
 def wait_for(coroutine: Coroutine[object, object, T]) -> T:
-    """Run a coroutine to its end, also where this thread's loop is running."""
+    """Run a coroutine to its end and block, even if this thread's own loop is running."""
     return asyncio.run_coroutine_threadsafe(coroutine, _background()).result()
 
 
 @cache
 def _background() -> asyncio.AbstractEventLoop:
-    """Return a loop that runs in a thread of its own until the process ends."""
+    """Return an event loop that runs in its own thread until the process ends."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="graphrag-waiting", daemon=True).start()
     return loop
 
 
 async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST_BYTES) -> Json:
-    """Send a request and return what came: a JSON object of at most so many bytes, inflated.
+    """Send a request and return the JSON object of its reply, of at most ``most`` bytes.
 
-    How long it may take is seen to by who sends it.
+    The limit holds for the decompressed reply. The caller has to limit the time.
     """
     async with _ask(service, path, body) as response:
         return _object_of(await _read(response, most), response.headers)
 
 
 async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterator[Json]:
-    """Send a request and give the events of its reply as they come.
+    """Send a request and yield the events of its reply as they arrive.
 
-    The whole reply of a service that streams none is one. Raises APIConnectionError also where the
-    stream ends without saying so, GarbledReplyError if it is no reply.
+    If the service does not stream, the whole reply is the only event. Raises APIConnectionError if
+    the stream breaks off, even silently, and GarbledReplyError if it is no valid reply.
     """
     async with _ask(service, path, body) as response:
         held, before, is_whole, is_empty = bytearray(), bytearray(), False, True
@@ -269,7 +274,7 @@ def _ask(
 async def _open_response(
     how: str, url: str, *, allow_redirects: bool = True, **options: Any
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """Send a request; what goes wrong, here or inside the ``with`` block, gets the names above."""
+    """Send a request; raise its errors, and those of the ``with`` block, as the classes above."""
     session, asked = await _session(), URL(url)
     try:
         async with session.request(
@@ -283,16 +288,16 @@ async def _open_response(
         raise TIMEOUT("Request timed out.", 408) from error
     except aiohttp.TooManyRedirects as error:
         raise GarbledReplyError("it redirects without end", None, False, is_page=True) from error
-    except (aiohttp.ClientError, OSError) as error:  # maybe of a redirection's end, or a proxy's
+    except (aiohttp.ClientError, OSError) as error:  # maybe from a redirect's target or a proxy
         at = getattr(error, "host", asked.host), getattr(error, "port", asked.port)
         is_direct = at == (asked.host, asked.port)
         raise APIConnectionError("" if is_direct else f"{at[0]}:{at[1]} on the way to ") from error
 
 
 async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object:
-    """Ask any service for JSON: by POST, or without a body by GET; redirections are not followed.
+    """Ask any service for JSON: by POST, or by GET if ``body`` is None.
 
-    What goes wrong is raised as the calls of models raise it.
+    Redirects are not followed. Raises the same errors as a model call.
     """
     how, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     kind = {} if body is None else {"Content-Type": "application/json"}
@@ -311,7 +316,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
-    """Give a body as it comes, inflated; never more than is taken, whatever its length says."""
+    """Yield a body decompressed as it arrives; raise an error past ``most`` bytes."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         msg = f"it is compressed as {encoding[:40]}, where only gzip was asked for"
@@ -353,7 +358,7 @@ def _read_json(content: bytes, what: str = "it", may_pass: bool = True) -> objec
 
 
 def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
-    """Read the JSON object of a reply; raise what it says went wrong."""
+    """Return the JSON object of a reply; raise the error if it holds one."""
     reply = _read_json(content, what)
     if not isinstance(reply, dict):
         raise GarbledReplyError("it is no JSON object")
@@ -367,6 +372,6 @@ def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> 
 
 
 def _too_long(n_bytes: int, most: int) -> GarbledReplyError:
-    """Return the error of a reply that no model writes; asked again it would be as long."""
+    """Return the error for a reply too long to be a model's; another try would be as long."""
     msg = f"it has {n_bytes:,} bytes or more, where {most:,} are taken"
     return GarbledReplyError(msg, may_pass=False)

@@ -1,4 +1,4 @@
-"""A model's entry of settings.yaml: whether its service is asked directly, and how."""
+"""Reads from a model's settings whether its service is asked directly, and how."""
 
 import os
 from base64 import b64encode
@@ -25,7 +25,7 @@ _OF_LITELLM = frozenset(
         *("thinking", "tools"),
     }
 )
-"""Call arguments that tell litellm what to do, where a service would not know them."""
+"""Call arguments for litellm, which a service would not know."""
 _SENT_OTHERWISE = {
     *("timeout", "max_retries", "organization", "extra_body", "extra_query"),
     *("headers", "extra_headers"),
@@ -34,9 +34,10 @@ _SENT_OTHERWISE = {
 
 @dataclass(frozen=True, slots=True)
 class DirectSettings:
-    """How a service is asked: its address without a slash at its end, what is sent every time.
+    """Holds the address of a service, and what every request to it contains.
 
-    ``proxy`` is the address of the one that the environment names.
+    ``base`` has no slash at its end. ``proxy`` is the address of the proxy that the environment
+    names, None without one.
     """
 
     base: str
@@ -49,8 +50,8 @@ class DirectSettings:
 def is_asked_directly(config: "ModelConfig") -> bool:
     """Say whether a model's service is asked directly, not through litellm.
 
-    It is where ``model_provider`` is openai and no ``type`` is written, unless the entry holds
-    what only litellm knows to do.
+    It is if ``model_provider`` is openai and no ``type`` is written, unless the settings need
+    something that only litellm does, or the model is known to reason.
     """
     if config.type != "litellm" or "type" in config.model_fields_set:
         return False
@@ -61,12 +62,12 @@ def is_asked_directly(config: "ModelConfig") -> bool:
     parts = urlsplit(_base(config))
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         return False
-    # Models that think take other arguments than the searches and judges send.
+    # Reasoning models take other arguments than searches and judges send.
     return not known_facts(f"openai/{config.model}").get("supports_reasoning")
 
 
 def read_settings(config: "ModelConfig") -> DirectSettings:
-    """Read how the service of a model is asked that is asked directly."""
+    """Read how to reach the service of a model that is asked directly."""
     call_args = config.call_args
     base, authorization = _address(config)
     headers = {"Content-Type": "application/json", **authorization}
@@ -104,7 +105,7 @@ def _address(config: "ModelConfig") -> tuple[str, dict[str, str]]:
 
 
 def proxy_of(base: str) -> str | None:
-    """Return the proxy that the environment names for an address."""
+    """Return the proxy that the environment names for an address, None without one."""
     parts = urlsplit(base)
     proxies = getproxies()
     if not proxies or proxy_bypass(parts.netloc):
