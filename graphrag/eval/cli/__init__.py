@@ -1,4 +1,8 @@
-"""The ``graphrag eval`` commands, one file a command; what needs libraries stands in another."""
+"""Exports ``app``, the ``graphrag eval`` commands; each command has a module of its own.
+
+A command's module parses its flags. Code that needs heavy libraries is in another module, which the
+command imports when it runs.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands; the run itself, and drafts."""
+"""Registers the ``graphrag eval`` commands, and defines the run itself and ``draft``."""
 
 from functools import partial
 from importlib.metadata import version as version_of
@@ -56,8 +56,8 @@ def evaluate(
 def draft(place: Place, flags: DraftFlags) -> int:
     """Draft questions from a built index; keep those it can prove.
 
-    It writes a dataset, the drafts thrown away with their causes, and every call, so that you can
-    continue after an interruption.
+    It writes a dataset, the drafts thrown away and why, and every call, so that you can continue
+    after an interruption.
 
     With --assertions, it drafts what an answer to each question of a dataset must say, and keeps
     what the row's own answer and quotes support.
@@ -80,6 +80,7 @@ app = typer.Typer(
     context_settings={"auto_envvar_prefix": "GRAPHRAG_EVAL"},
 )
 app.callback()(command(evaluate, is_group=True))
+# add(name)(function) registers a subcommand; without a name it takes the function's own.
 add = partial(app.command, cls=Command)
 add()(command(init.init, place_flags=("root",)))
 add("import")(command(importing.import_, place_flags=("root",)))

@@ -1,6 +1,7 @@
-"""What every ``graphrag eval`` command does beside its own work: its place, errors, exit code.
+"""Turns functions into ``graphrag eval`` commands, with the flags and error handling all share.
 
-And the flags of those that hand them on, without what they start: that loads slowly.
+Also defines the records of flags (RunFlags, ShowFlags, DraftFlags). The modules that use them load
+slowly, so the records are kept apart from these.
 """
 
 import gc
@@ -22,7 +23,10 @@ from graphrag.text.cli_hints import Invocation, remember, runnable
 
 
 def option(help: str, *names: str, **how: Any) -> Any:
-    """Return an option; environment variables stand in the docs, not in ``--help``."""
+    """Return a typer option with a help text.
+
+    Environment variables are described in the docs, so ``--help`` leaves them out.
+    """
     if "min" in how:  # a range of numbers takes more room than it is worth
         how.setdefault("metavar", "N")
     return typer.Option(*names, help=help, show_envvar=False, **how)
@@ -39,7 +43,7 @@ Otel = Annotated[bool, option("Send spans to an OTLP collector.", "--otel")]
 Workers = Annotated[
     int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
 ]
-Address = Annotated[str | None, option("Of a Ray cluster.", hidden=True)]
+Address = Annotated[str | None, option("Address of a Ray cluster.", hidden=True)]
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
 _PLACE = {
@@ -59,15 +63,16 @@ def command(
     place_flags: Sequence[str] = tuple(_PLACE),
     is_group: bool = False,
 ) -> Callable[..., None]:
-    """Make a command of a function that gets a :class:`Place` first and returns the exit code.
+    """Return a typer command that calls ``run`` and exits with the code it returns.
 
-    The command has the function's other parameters, or the fields of the dataclass that is its
-    second one, and --root, --config and --output, which may stand before its name as well. Errors
-    become a sentence and a code, see :func:`explained`.
+    ``run`` gets a :class:`Place` first. Its other parameters become flags; if the second parameter
+    is a dataclass, that dataclass's fields do. The command also takes --root, --config and
+    --output, which may stand before its name as well. An error is printed as one sentence and
+    becomes an exit code, see :func:`explained`.
 
-    ``file_help``: what --output says of itself where it may name a file, "" where it may not.
-    ``place_flags``: those of the place that the command takes. ``is_group``: whether the other
-    commands stand below it.
+    - ``file_help``: the help text of --output where it may name a file, "" where it may not.
+    - ``place_flags``: which of "root", "config" and "output" the command takes.
+    - ``is_group``: whether the other commands are subcommands of this one.
     """
     _, *own = inspect.signature(run).parameters.values()
     record: Any = own.pop(0).annotation if own and is_dataclass(own[0].annotation) else None
@@ -119,7 +124,10 @@ def _place_flag(name: str, file_help: str, is_group: bool) -> inspect.Parameter:
 
 
 def need_extra(extra: str, what: str) -> None:
-    """Raise UsageError, with how to install it, where an extra is missing that will be needed."""
+    """Raise UsageError, with the command that installs it, if an optional extra is missing.
+
+    ``what``: the feature that needs the extra, as the error names it.
+    """
     missing = missing_requirements(extra)
     if missing:
         raise UsageError(
@@ -137,7 +145,7 @@ def _prepare() -> None:
 
 
 def note_command(context: typer.Context, place: Place) -> None:
-    """Remember the command that was given, as it could be given again from any folder."""
+    """Remember the given command, so that messages can say how to repeat it from any folder."""
     group = context if context.obj is None else context.parent
     path = context.command_path if group is None else group.command_path
     names = context.command_path[len(path) :].split()
@@ -172,7 +180,7 @@ def _word(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunFlags:
-    """The flags of ``graphrag eval`` beside those of its place."""
+    """The flags of ``graphrag eval``, except --root, --config and --output."""
 
     methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
     imdb_key: Annotated[str | None, option("Ask only the questions on this index.")] = None
@@ -199,7 +207,7 @@ class RunFlags:
 
 @dataclass(frozen=True, slots=True)
 class ShowFlags:
-    """The flags of ``graphrag eval show`` that speak of a run, and how much is printed."""
+    """The flags of ``graphrag eval show`` that concern a run, and how much is printed."""
 
     question: Annotated[
         str | None, option("Show this question, by its id or the beginning of its text.")
@@ -231,24 +239,24 @@ class ShowFlags:
 
     @property
     def asks(self) -> bool:
-        """Whether questions are asked for."""
+        """Whether the flags ask for questions."""
         return self.question is not None or self.failed or self.changed is not None
 
     @property
     def lists(self) -> bool:
-        """Whether they are listed, a line each."""
+        """Whether the questions are listed, a line each."""
         others = self.question is not None or self.changed is not None or self.full
         return self.failed and not others
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names of a list that is divided by commas."""
+    """Return the names in a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @dataclass(frozen=True, slots=True)
 class DraftFlags:
-    """What is drafted."""
+    """The flags of ``graphrag eval draft``, except --root, --config and --output."""
 
     n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
     kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"

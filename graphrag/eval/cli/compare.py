@@ -1,4 +1,4 @@
-"""``graphrag eval compare``: a run held against a baseline, which it pins as well."""
+"""Defines ``graphrag eval compare``, which compares a run with a baseline, or pins a baseline."""
 
 import os
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def compare(
         list[str] | None,
         option(
             "E.g. correctness,completeness=0.03, each with its own =MARGIN if it has one; default: "
-            "correctness, or the first that both ask."
+            "correctness, or the first that both runs judged."
         ),
     ] = None,
     methods: Annotated[
@@ -116,7 +116,11 @@ def show_outcome(
     quiet: bool = False,
     markdown: Path | None = None,
 ) -> int:
-    """Show what a comparison came to wherever it is wanted, and return its exit code."""
+    """Print a comparison, write its reports, and return the gate's exit code.
+
+    ``markdown``: the file to write Markdown to. In a GitHub workflow the annotations and the job's
+    summary are written as well.
+    """
     from graphrag.eval.report.comparison import answer_comparison, list_comparison
     from graphrag.eval.report.pull_request import list_annotations, render_markdown
     from graphrag.eval.results.runs import read_usages
@@ -142,7 +146,10 @@ def show_outcome(
 
 
 def pin_run(source: str, store_path: Path, quiet: bool = False) -> int:
-    """Pin a run as the baseline of the output folder; its rows are copied, to outlive the run."""
+    """Pin a run as the baseline of the output folder, and return the exit code 0.
+
+    The run's rows are copied, so that the baseline outlives the run.
+    """
     from graphrag.eval.compare.compare import pin_baseline
     from graphrag.eval.results.runs import pinned_run_id, read_rows
 

@@ -1,4 +1,7 @@
-"""Questions or assertions drafted from an index, shown and written."""
+"""Drafts questions or assertions from an index, and prints and writes those that are kept.
+
+A draft is kept if further model calls prove it.
+"""
 
 import json
 from collections import Counter
@@ -37,8 +40,9 @@ from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 HELD_FILE = Path("eval") / "drafted_assertions.json"
+"""Where drafted assertions are written by default: those that the row's answer supports."""
 _HELD_CALLS = 2
-"""Calls a row takes: its assertions are proposed, and then ruled on."""
+"""Calls per row: one proposes its assertions, one rules on them."""
 _AT_ONCE, _PATIENCE_S = 8, 300.0
 _REHEARSAL = (
     "This is a rehearsal: the embedded models draft and prove by comparing words, and the rows get "
@@ -49,9 +53,11 @@ _LATER = "what was drafted is kept, and no call is paid for twice. Continue with
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What is drafted: questions, or assertions for ``rows``; and what came of each index.
+    """What ``draft`` was asked for, and what came of each index.
 
-    ``spending``: with what earlier drafts into the same file took.
+    - ``rows``: the dataset for whose rows assertions are drafted; None if questions are drafted.
+    - ``spending``: what this draft and earlier ones into the same file cost.
+    - ``drafted``: index key -> what was kept and thrown away.
     """
 
     place: Place
@@ -64,7 +70,7 @@ class _Job:
 
     @property
     def bare(self) -> list[Sample]:
-        """The rows that assertions are drafted for."""
+        """The rows that assertions are drafted for: those without any."""
         return [row for row in self.rows or () if not row.assertions]
 
     @property
@@ -74,7 +80,7 @@ class _Job:
 
 
 def draft_questions(place: Place, flags: DraftFlags) -> int:
-    """Draft, prove and write what the flags ask for, and return the exit code."""
+    """Draft questions or assertions, write those that are proven, and return the exit code."""
     kinds = _read_names("kinds", flags.kinds, KINDS)
     styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
     personas = [" ".join(persona.split()) for persona in flags.personas or ()]
@@ -197,7 +203,7 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
 
 
 def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return key -> kind -> questions, as even as can be."""
+    """Return key -> kind -> number of questions, shared out as evenly as possible."""
     places = [(key, kind) for kind in kinds for key in keys]
     share, rest = divmod(n, len(places))
     numbers = {place: share + (number < rest) for number, place in enumerate(places)}
@@ -205,9 +211,10 @@ def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, d
 
 
 def _read_questions(place: Place, path: Path) -> list[str]:
-    """Return the questions of the dataset that there is already; none without one.
+    """Return the questions that the dataset already has, so that none is drafted twice.
 
-    Nor any of the file that is drafted: its drafts come out of the calls again.
+    Empty without a dataset, and if the dataset is the file that is drafted: its drafts are made
+    again from the kept calls.
     """
     if not place.has_config():
         return []
@@ -225,7 +232,10 @@ def _read_questions(place: Place, path: Path) -> list[str]:
 def _count_calls(
     materials: dict[str, Materials], quotas: dict[str, dict[str, int]], quiet: bool
 ) -> tuple[int, int]:
-    """Return calls if every draft is kept, and at most; say where an index gives too little."""
+    """Return how many calls it takes if every draft is kept, and at most.
+
+    Prints where an index offers fewer places than the number of questions wanted.
+    """
     least = most = 0
     for key, by_kind in quotas.items():
         for kind, number in by_kind.items():

@@ -1,10 +1,10 @@
-"""What ``graphrag eval --dry-run`` shows: calls, tokens and dollars, by method and in total.
+"""Estimates what a run would take (``--dry-run``): calls, tokens and dollars of each method.
 
-The most is reckoned from the settings, retries left out. What they set no bound for is None, shown
-as "open": global and DRIFT search ask once for each part of the index or follow-up, a method of
-one's own as often as it likes. What a text takes is known to its model's tokenizer alone, so that
-these tokens are rather too many than too few. What is expected of a method is what a context of it
-holds, by the texts of the index, for each of its questions.
+There are two estimates. The most that a run can take follows from the settings, retries left out.
+Where the settings set no bound it is None, shown as "open": global and DRIFT search ask once for
+each part of the index or follow-up, a user's own method as often as it likes. Only a model's
+tokenizer knows how many tokens a text has, so the most assumes rather too many than too few. The
+expected estimate assumes contexts as long as the texts of the index allow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,23 +40,27 @@ from graphrag.text.phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"
 _OF_GRAPH, _OF_LOCAL = 6, 3
-"""A context holds a part of the graph's rows that is so many times smaller than all text."""
+"""How many times smaller the graph's rows in a context are than all text of the index: with methods
+on the graph, and with local search."""
 _LOCAL_FILLS = 0.6
 _AROUND_A_TEXT = 10
-"""Tokens of a quote or an assertion in a list, beside its words."""
+"""Tokens of a quote or an assertion in a list, in addition to its words."""
 _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Reckoning:
-    """How texts are reckoned in tokens.
+    """Assumptions for estimating tokens: how long texts, prompts and answers are.
 
-    ``bytes_a_token``: of UTF-8. ``as_table``, ``as_json``: how much longer a context gets when
-    quotes in its cells are doubled, and a text when its quotes and line breaks are escaped.
-    ``around``: tokens of a call beside its texts: the message's form, and the shape of a judge's
-    reply. ``instructions``, ``of_graph``, ``step``: tokens of the built-in instructions of a
-    search, of one on the graph, and of a call of ToG that may go on. ``answer``, ``reply``: tokens
-    of an answer and of a judge's reply; None: as many as they may have.
+    - ``bytes_a_token``: bytes of UTF-8 in a token.
+    - ``as_table``: how many times longer a context gets when quotes in its cells are doubled.
+    - ``as_json``: how many times longer a text gets when its quotes and line breaks are escaped.
+    - ``around``: tokens of a call besides its texts: the form of the message, and the shape of a
+      judge's reply.
+    - ``instructions``, ``of_graph``, ``step``: tokens of the built-in instructions of a search, of
+      a search on the graph, and of a call of ToG that may go on.
+    - ``answer``, ``reply``: tokens of an answer and of a judge's reply; None: as many as the
+      settings allow.
     """
 
     bytes_a_token: int
@@ -70,15 +74,18 @@ class Reckoning:
     reply: int | None = None
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text."""
+        """Return the estimated number of tokens of a text."""
         return len(text.encode()) // self.bytes_a_token + 1
 
     def judging(self, prompt: str, n_read: int) -> int:
-        """Return the prompt tokens of a verdict that reads so many."""
+        """Return the prompt tokens of a verdict; ``n_read``: tokens of the texts it reads."""
         return self.count(prompt) + self.around + int(n_read * self.as_json)
 
     def material(self, sample: Sample, answer: int, context: int, other: int = 0) -> dict[str, int]:
-        """Return the tokens of what a judge may read of a response, or of it and another one."""
+        """Return field -> tokens of the texts that a judge may read of a response.
+
+        ``other``: tokens of the second answer, for a judge that compares two.
+        """
         return {
             "question": self.count(sample.question),
             "ground_truth": self.count(sample.ground_truth),
@@ -99,7 +106,7 @@ MOST = Reckoning(
     of_graph=1_000,
     step=1_000,
 )
-"""More tokens than a text takes: tokenizers give a token to three or four bytes."""
+"""An upper bound: it puts two bytes into a token, and tokenizers put three or four."""
 LIKELY = Reckoning(
     bytes_a_token=4,
     as_table=1.0,
@@ -111,11 +118,11 @@ LIKELY = Reckoning(
     answer=100,
     reply=50,
 )
-"""What it takes where contexts are as long as the texts allow, and answers a short paragraph."""
+"""What is expected of contexts as long as the texts allow, and answers of a short paragraph."""
 
 
 class _Search(NamedTuple):
-    """What a search asks and gives: calls, and tokens."""
+    """The calls and tokens of one search."""
 
     completions: int = 0
     embeddings: int = 0
@@ -127,10 +134,11 @@ class _Search(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the searches of a method take, and what the verdicts on them; None: not bounded.
+    """The calls and tokens of a method's searches and of the verdicts on them; None: no bound.
 
-    ``searched`` and ``judged`` are prompt tokens, ``answered`` and ``ruled`` output tokens of the
-    searches and of the judge, ``context`` tokens of the longest context.
+    ``completions`` and ``embeddings`` are calls of the searches. ``searched`` and ``judged`` are
+    prompt tokens of the searches and of the judge, ``answered`` and ``ruled`` their output tokens.
+    ``context``: tokens of the longest context.
     """
 
     searches: int
@@ -145,16 +153,16 @@ class Figures:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Of searches and verdicts."""
+        """Prompt tokens of searches and verdicts; None if one of them has no bound."""
         return sum_known([self.searched, self.judged])
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is not made.
+    """An estimate of a planned run, by one set of assumptions (``reckoning``).
 
-    ``units_of``: index -> tokens of its text units, the largest first, where contexts are to be as
-    long as these allow.
+    ``units_of``: index -> tokens of its text units, the largest first. A context on an index named
+    there is as long as these texts allow, on any other index as long as the settings allow.
     """
 
     plan: RunPlan
@@ -164,19 +172,19 @@ class DryRun:
     _contexts: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def figures(self) -> dict[str, Figures]:
-        """Return method -> what it takes, without what compares two."""
+        """Return method -> its calls and tokens, without comparisons of two methods."""
         by_method = grouped((unit.method, unit) for unit in self.plan.units)
         return {name: self._reckon(units) for name, units in by_method.items()}
 
     @property
     def tiers(self) -> dict[str, str | None]:
-        """Model -> the service tier that settings ask of it."""
+        """Model -> the service tier that the settings ask for."""
         configs = [header.config for header in self.plan.headers.values()]
         models = [model for config in configs for model in config.completion_models.values()]
         return {model_name(model): asked_tier(model) for model in models}
 
     def comparisons(self) -> tuple[int, int]:
-        """Return calls and prompt tokens of holding methods against each other."""
+        """Return the calls and prompt tokens of the judges that compare two methods."""
         config, units, reckoning = self.plan.config, self.plan.units, self.reckoning
         pairs = list_pairs(config) if self.plan.judge is not None else ()
         answers = {
@@ -195,9 +203,10 @@ class DryRun:
         return n_calls, n_tokens
 
     def dollars(self, method: str, figures: Figures) -> float | None:
-        """Return what the tokens of a method cost; None where that is not known.
+        """Return the US dollars that a method's tokens cost.
 
-        Of embeddings and of what compares two methods nothing is in it.
+        None if a price or the number of tokens is not known. Embeddings, and judges that compare
+        two methods, are not included.
         """
         methods, judge = self.methods, self.plan.judge
         answering = {
@@ -241,7 +250,7 @@ class DryRun:
         )
 
     def _search(self, unit: Unit) -> _Search | None:
-        """Return what a search asks and gives; None when its settings don't say."""
+        """Return the calls and tokens of one search; None if the settings set no bound."""
         config, methods, reckoning = self.plan.config, self.methods, self.reckoning
         if methods.function(unit.method) is not None:
             return None
@@ -328,9 +337,9 @@ class DryRun:
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
-    """Return the tokens of a context that holds text units, or passages, and rows of the graph.
+    """Return the tokens of a context with text units or passages, and rows of the graph.
 
-    ``units``: tokens of each text unit, the largest first, as what tells more is rather found.
+    ``units``: tokens of each text unit, the largest first, because a long unit is found more often.
     """
     total, budget = sum(units), int(section.max_context_tokens)
     room = int(budget * section.text_unit_prop) if method == "local" else budget
@@ -349,7 +358,10 @@ def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
 
 
 async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]]:
-    """Return index -> tokens of its text units, the largest first, where the index tells."""
+    """Return index -> tokens of its text units, the largest first.
+
+    Indexes that don't tell how many tokens their text units have are left out.
+    """
     by_index: dict[str, list[int]] = {}
     for key, header in headers.items():
         if counts := (await IndexView.open(header, ("text_units",))).token_counts():
@@ -358,9 +370,9 @@ async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]
 
 
 async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) -> None:
-    """Print what a run is expected to take, and the most that it can; send nothing.
+    """Print what a run is expected to take and the most that it can; send nothing.
 
-    ``unbuilt``: the indexes that are not built, of which the settings alone are known.
+    ``unbuilt``: the keys of indexes that are not built. Only their settings are known.
     """
     built = {key: header for key, header in plan.headers.items() if key not in unbuilt}
     models, costs = plan.details.models, plan.details.index_costs
@@ -441,7 +453,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
 def _expected(
     run: DryRun, likely: Mapping[str, Figures], dollars: Mapping[str, float | None]
 ) -> str:
-    """Return what all methods are expected to take, with what compares two of them."""
+    """Return, as text, what all methods and their comparisons are expected to take."""
     tokens = sum_known(figures.prompt_tokens for figures in likely.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"
@@ -463,7 +475,7 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
 
 
 def _describe_price(model: str, tier: str | None) -> str:
-    """Return what a model costs as one line."""
+    """Return the price of a model as one line."""
     if is_offline(model):
         return f"  {model}: free, runs here"
     prices = [

@@ -1,4 +1,7 @@
-"""``graphrag eval`` itself: what its flags ask for is built, reckoned or run."""
+"""Runs ``graphrag eval``: builds missing indexes, then does the run or its dry run.
+
+``evaluate`` in app.py defines the flags, and imports this module when it has read them.
+"""
 
 import asyncio
 import warnings
@@ -31,7 +34,7 @@ from graphrag.text.cli_hints import again
 
 
 def evaluate(flags: RunFlags, run_input: RunInput) -> int:
-    """Run an evaluation and return its exit code."""
+    """Do the run, or the dry run, that the flags ask for, and return its exit code."""
     return run_coroutine(_evaluate(flags, run_input))
 
 
@@ -76,8 +79,8 @@ async def build_missing(
 ) -> None:
     """Build the index of each project that has none.
 
-    Raises ConfigError if the settings of a project can't be used; IndexBuildError if a workflow
-    failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something.
+    Raises ConfigError if the settings of a project can't be used, IndexBuildError if a workflow
+    failed, and BuildInterruptedError after Ctrl-C or SIGTERM, as soon as the workflow waits.
     """
     missing = {root: key for key, root in roots.items() if not is_built(root)}
     for root, key in missing.items():
@@ -117,7 +120,7 @@ def _interruptible(key: str, unfinished: Path, stop: Callable[[], None]) -> Gene
     """Cancel this task at Ctrl-C, and say in one sentence how to begin again.
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
-    tasks in it, each of which says that it is lost, or leaves it waiting for ever.
+    tasks in it, each of which complains that it is lost, or leaves the loop waiting forever.
     """
     task = asyncio.current_task()
     assert task is not None

@@ -1,8 +1,8 @@
-"""The event loop of a command: the interpreter's own, as fast as it was made.
+"""Opens the event loop of a command, with the C tasks and futures of CPython (``open_loop``).
 
-``graphrag_llm`` makes asyncio reentrant for the whole process when it is imported (nest-asyncio2):
-tasks and futures are then written in Python instead of C. A command nests no loops, so its loop
-keeps what CPython has; a loop that others begin within it runs as before.
+Importing ``graphrag_llm`` makes asyncio reentrant in the whole process (nest-asyncio2), and
+replaces tasks and futures by slower ones in Python. A command nests no loops, so its loop keeps
+those of CPython. A loop that other code begins inside it has nest-asyncio2's.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ else:
     from _asyncio import Future, Task  # asyncio's own names are what is replaced
 
     class _Loop(asyncio.SelectorEventLoop):
-        """A loop of asyncio's class, with the steps that this had before it was changed."""
+        """A loop of asyncio's class, with the methods that nest-asyncio2 has replaced there."""
 
         run_forever = asyncio.BaseEventLoop.run_forever
         run_until_complete = asyncio.BaseEventLoop.run_until_complete
@@ -31,7 +31,7 @@ else:
             return Future(loop=self)
 
     def open_loop() -> asyncio.AbstractEventLoop:
-        """Return a new loop."""
+        """Return a new event loop without nest-asyncio2's changes."""
         loop = _Loop()
         loop.set_task_factory(lambda loop, work, **how: Task(work, loop=loop, **how))  # pyright: ignore
         return loop

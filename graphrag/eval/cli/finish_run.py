@@ -1,4 +1,4 @@
-"""A run watched from the terminal: progress, Ctrl-C, what its end shows, its exit code."""
+"""Conducts a run on the terminal: progress, Ctrl-C, tables, files and the exit code."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -39,10 +39,10 @@ from graphrag.text.phrases import counted
 
 
 class Supervisor:
-    """Runs units under a progress display and turns what comes of it into an exit code.
+    """Runs units under a progress display, then shows and writes the results.
 
-    ``full``: Whether every table is shown, not only the answer, the scores, the cost and what
-    failed. ``exit_code``: that of the run, once it is finished.
+    ``full``: whether every table is shown, or only the answer, the scores, the cost and what
+    failed. ``exit_code``: the exit code of the finished run, ERROR until then.
     """
 
     exit_code = ERROR
@@ -67,7 +67,7 @@ class Supervisor:
             return await runner.run(work)
 
     def finish(self, description: RunDescription) -> bool:
-        """Show the tables, write the files and set the exit code; return whether nothing is wrong.
+        """Show the tables, write the files and set the exit code; return whether that is 0.
 
         Raises StoreError if the files can't be written; the tables have been shown by then.
         """
@@ -77,7 +77,7 @@ class Supervisor:
     def _finish(self, description: RunDescription) -> int:
         """Show the tables and write the files; return the exit code.
 
-        Whoever interrupts a run does not wait for its figures: they can be made later.
+        After an interrupt no figures are computed, so that nobody waits: ``show`` can compute them.
         """
         config, outcome = description.config, description.outcome
         details, run_id = description.run.details, description.run.run_id
@@ -122,30 +122,30 @@ class Supervisor:
         return missed or (INCOMPLETE if hopeless else DONE)
 
     def begin_keeping(self, store_path: Path, run: Run, states: Mapping[str, str]) -> None:
-        """Have what is shown of a finished run kept; see :class:`Keeping`."""
+        """Begin to keep the report of a finished run for ``show``; see :class:`Keeping`."""
         self._keeping = Keeping.begin(store_path, run, states)
 
     def report(self, description: RunDescription) -> Report:
-        """Compute what a run's end shows, and say that this goes on."""
+        """Compute the report of a run, under a status line."""
         n = counted(len(description.outcome.results), "result")
         with working(self.notes, f"Computing the figures of {n}"):
             return make_report(description)
 
     def show(self, report: Report, answers: bool = True) -> KeptReport:
-        """Print the answer of a run and what it rests on, or all its tables; and return that.
+        """Print a run's answer and main tables, or with ``full`` all tables; return both forms.
 
-        ``answers`` is False of responses that are judged later.
+        ``answers``: False if the responses are judged later, so that there is no answer yet.
         """
         shown = report.shown()
         print_report(self.console, shown, self._full, answers)
         return shown
 
     def write(self, report: Report, on_top: bool) -> list[str]:
-        """Write a run's files and say where they are; return their names.
+        """Write a run's files, print where they are, and return their names.
 
-        ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
-        that they show now are kept. Raises StoreError if they can't be written; says how to write
-        them again.
+        ``on_top``: whether the files beside eval.db show this run from now on. If they show another
+        run until then, its files are kept. Raises StoreError, with the command that writes the
+        files again, if they can't be written.
         """
         description = report.description
         output_dir, run_id = description.config.output_folder, description.run.run_id
@@ -168,9 +168,9 @@ class Supervisor:
         return [*files]
 
     def keep(self, report: Report, shown: KeptReport, names: Collection[str]) -> None:
-        """Keep what was shown of a run, so that it is not computed again as long as it holds.
+        """Keep what was shown of a run, so that ``show`` need not compute it while nothing changes.
 
-        ``names``: those of the run's files that show it.
+        ``names``: the names of the run's files that show it.
         """
         about, keeping = report.description, self._keeping
         if keeping is None:
@@ -183,19 +183,19 @@ class Supervisor:
                 self.note(f"The figures are not kept, and made anew when they are shown: {error}")
 
     def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
-        """See :func:`shown_run.name_files`."""
+        """Print where a run's files are; see :func:`shown_run.name_files`."""
         name_files(self.console, own, top, run_id, self._full)
 
     def working(self, what: str) -> AbstractContextManager[object]:
-        """Say what goes on within the block."""
+        """Show a status line while the block runs."""
         return working(self.notes, what)
 
     def note(self, text: str) -> None:
-        """Print a line beside the results."""
+        """Print a line to stderr, apart from the results."""
         self.notes.print(text, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """Print a warning beside the results."""
+        """Print a warning to stderr, apart from the results."""
         self.notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
     def _check_thresholds(self, config: EvaluationConfig, report: Report) -> int:

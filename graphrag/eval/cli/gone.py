@@ -1,4 +1,4 @@
-"""Answers commands and flags of earlier versions with what to do instead, and exit code 2."""
+"""Answers removed commands and flags with what to do instead, and exit code 2."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ GONE_COMMANDS: Mapping[str, str] = {
     "monitor": "run graphrag eval, then graphrag eval compare latest pinned, from cron: exit code "
     "100 is the alarm",
 }
-"""Name of a command -> what to do instead: a clause without a full stop."""
+"""Name of a removed command -> what to do instead: a clause without a full stop."""
 
 GONE_FLAGS: Mapping[str, str] = {
     "judge --ratings": "put ratings into a column of the dataset: show --full has the scores of "
@@ -31,26 +31,27 @@ GONE_FLAGS: Mapping[str, str] = {
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"
     ".detailed_report() returns it as Markdown",
 }
-"""Command and flag, such as ``judge --repeats``, or a flag of ``graphrag eval`` -> the same."""
+"""A removed flag, of a command as in ``judge --repeats`` or of ``graphrag eval`` itself -> what to
+do instead."""
 
 
 class Command(TyperCommand):
-    """A command that explains its gone flags."""
+    """A typer command that explains its removed flags."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; a gone flag is a sentence and exit code 2."""
+        """Parse the arguments; a removed flag ends in a sentence and exit code 2."""
         return _parse(super().parse_args, f"{self.name} ", ctx, args)
 
 
 class Group(TyperGroup):
-    """A group that explains its gone commands and its own gone flags."""
+    """A typer group that explains its removed commands and its own removed flags."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; a gone flag is a sentence and exit code 2."""
+        """Parse the arguments; a removed flag ends in a sentence and exit code 2."""
         return _parse(super().parse_args, "", ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the arguments begin with; a gone one is a sentence and code 2."""
+        """Find the command that is named; a removed one ends in a sentence and exit code 2."""
         if args[0] in GONE_COMMANDS:
             _refuse(args[0], GONE_COMMANDS[args[0]])
         return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""``graphrag eval import``: a project and a dataset of a published benchmark's files."""
+"""Defines ``graphrag eval import``, which makes a project and a dataset from benchmark files."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def import_(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> int:
-    """Make a project of a benchmark's files, or of another tool's tests.
+    """Make a project from a benchmark's files or another tool's tests.
 
     What can't be matched is listed before anything is written. Nothing is downloaded.
     """

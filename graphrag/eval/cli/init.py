@@ -1,4 +1,7 @@
-"""``graphrag eval init``: a configuration and questions beside a project, or a project of texts."""
+"""Defines ``graphrag eval init``, which writes a configuration and questions, or a full project.
+
+The embedded models of --offline are rules and word vectors that come with gtog.
+"""
 
 import json
 import re
@@ -33,12 +36,12 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags"
 
 def init(
     place: Place,
-    input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None,
+    input: Annotated[Path | None, option("Copy the texts of this folder.", "--input")] = None,
     encoding: Annotated[
         str | None, option("Encoding of the texts, such as gbk; UTF-8 needs none.", "--encoding")
     ] = None,
     offline: Annotated[
-        bool, option("Make and build a project of the embedded models.", "--offline")
+        bool, option("Make and build a project with the embedded models.", "--offline")
     ] = False,
     quiet: Quiet = False,
 ) -> int:
@@ -76,7 +79,7 @@ def init(
 
 
 def _check_encoding(encoding: str, has_input: bool) -> None:
-    """Raise UsageError for an encoding that nothing has, or that no texts are read by."""
+    """Raise UsageError for an unknown encoding, and for one that is given without --input."""
     try:
         check_encoding(encoding)
     except ValueError as error:
@@ -86,7 +89,11 @@ def _check_encoding(encoding: str, has_input: bool) -> None:
 
 
 def _check_settings(root: Path, offline: bool) -> bool:
-    """Return whether a project has settings; ConfigError where they don't go with --offline."""
+    """Return whether a project has settings.
+
+    Raises ConfigError if it has none and --offline is not given, and if it has some that name other
+    models than the embedded ones and --offline is given.
+    """
     from graphrag.config.settings_files import SettingsError, find_settings
 
     try:
@@ -111,7 +118,7 @@ def _check_settings(root: Path, offline: bool) -> bool:
 
 
 def _next_step(root: Path, dataset: Path, offline: bool) -> str:
-    """Return what is to be done next, ending with a command."""
+    """Return what to do next, as a clause that ends with a command."""
     is_built = _is_built(root)
     if offline and not is_built and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
@@ -127,14 +134,14 @@ def _next_step(root: Path, dataset: Path, offline: bool) -> str:
 
 
 def _has_tables(output: Path, kind: str = "parquet") -> bool:
-    """Say whether a folder holds a part of an index."""
+    """Return whether a folder holds a table of an index."""
     from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 
     return bool(find_table_files(output, SEARCHED_TABLES, kind))
 
 
 def _is_of_older(root: Path) -> bool:
-    """Say whether settings are of an earlier graphrag, from which no index is built."""
+    """Return whether settings are of an earlier graphrag, from which no index is built."""
     from graphrag.config.project_settings import older_version
     from graphrag.config.settings_files import SettingsError
 
@@ -145,7 +152,7 @@ def _is_of_older(root: Path) -> bool:
 
 
 def _asks_embedded_models(root: Path) -> bool:
-    """Say whether all models of a project's settings are embedded ones."""
+    """Return whether all models in a project's settings are embedded ones."""
     from graphrag.config.project_settings import read_settings
     from graphrag.config.settings_files import SettingsError
 
@@ -158,7 +165,7 @@ def _asks_embedded_models(root: Path) -> bool:
 
 
 def _read(folder: Path, root: Path, encoding: str | None) -> dict[str, str]:
-    """Return name -> text of what is to go into a project's input; say what is left out.
+    """Return name -> text of the files to copy into a project's input; print which are left out.
 
     Raises UsageError if the folder holds the project, or the project has other texts.
     """
@@ -184,9 +191,9 @@ def _read(folder: Path, root: Path, encoding: str | None) -> dict[str, str]:
 
 
 def _build(root: Path, quiet: bool) -> Path | None:
-    """Build an index and draft questions by embedded models; return the dataset, if there is one.
+    """Build an index and draft questions with the embedded models; return the dataset, if any.
 
-    Without texts nothing is built, and an index that is there stays as it is.
+    Without texts nothing is built. An index that is there stays as it is.
     """
     is_there = _is_built(root)
     if not is_there and not any((root / "input").rglob("*.txt")):
@@ -203,10 +210,11 @@ def _build(root: Path, quiet: bool) -> Path | None:
 
 
 def _choose_budget(config: "GraphRagConfig", counts: Sequence[int]) -> int:
-    """Return a context budget of a quarter of a project's text, in tokens, rounded.
+    """Return a context budget: a quarter of a project's tokens, rounded to hundreds, at most 4000.
 
-    At least two text units fit it, or the whole text. ``counts``: tokens of the text units, if they
-    are built; else the files of the input count. Without a text it is the most that is chosen.
+    It holds at least two text units or the whole text, and is at least 600. ``counts``: tokens of
+    the text units; if none are built, the sizes of the input files count. Without any text it is
+    4000.
     """
     if counts:
         return _part_of(sum(counts), max(counts))
@@ -230,7 +238,7 @@ def _part_of(total: float, longest: float) -> int:
 
 
 def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
-    """Return the methods that can search a project, the budget that suits it, and notes."""
+    """Return the methods that can search a project, a context budget that suits it, and notes."""
     from graphrag.config.project_settings import UnsetVariableError, older_note
     from graphrag.eval.metrics.index_view import IndexView
     from graphrag.eval.runner.indexes import read_model_settings
@@ -271,14 +279,14 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
 
 
 def _is_built(root: Path) -> bool:
-    """Say whether a project has text units, which every search needs."""
+    """Return whether a project has text units, which every search needs."""
     from graphrag.config.settings_files import find_unbuilt
 
     return find_unbuilt(root, {"": ("text_units",)}) is None
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:
-    """Write a project's configuration, unless there is one; say so."""
+    """Write a project's configuration unless it has one; return what to print about it."""
     name = root.resolve().name
     key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
     methods, budget, warnings = _look_at(root)
@@ -294,7 +302,7 @@ def write_config(root: Path, dataset: Path) -> list[str]:
 
 
 def write_template(path: Path, content: str) -> str:
-    """Write a file unless it is there; say which. Raises StoreError."""
+    """Write a file unless it exists; return a sentence that says which. May raise StoreError."""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True)

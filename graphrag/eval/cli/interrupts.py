@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one ends a command in order, the second one at once."""
+"""Handles Ctrl-C and SIGTERM: the first one ends a command in order, the second one at once."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from graphrag.text.terminal_escape import strip_controls
 T = TypeVar("T")
 INTERRUPTED = 130
 WITHIN_S = 10.0
-"""Seconds after the first one until the process ends, whatever it is doing."""
+"""Seconds from the first interrupt until the process ends, whatever it is doing."""
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -34,10 +34,10 @@ def say_interrupted() -> str:
 
 
 class _Interrupts:
-    """The signals of one command.
+    """Takes the signals of one command.
 
-    Python runs a handler between two steps of the main thread, so a thread of its own reads each
-    signal as it comes: it ends the process even while the main thread waits for something.
+    Python runs a handler between two steps of the main thread. A thread of its own reads each
+    signal as it comes, so that the process ends even while the main thread waits for something.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Interrupts:
         self._thread.start()
 
     def close(self) -> None:
-        """Give the signals back to whoever had them."""
+        """Give the signals back to the handlers that had them before."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._woken)
@@ -108,10 +108,10 @@ _current: _Interrupts | None = None
 
 @contextmanager
 def handle_interrupts() -> Generator[None]:
-    """Take Ctrl-C and SIGTERM for a command, and keep them once it is interrupted.
+    """Handle Ctrl-C and SIGTERM within the block, and after it if one came.
 
-    The first one raises KeyboardInterrupt, unless the running block is to be stopped otherwise, see
-    :func:`stop_by`. The second one, or ten seconds, end the process with exit code 130.
+    The first one raises KeyboardInterrupt, or calls the ``stop`` of :func:`stop_by`. The second
+    one, or ten seconds after the first, ends the process with exit code 130.
     """
     global _current
     is_main = threading.current_thread() is threading.main_thread()
@@ -128,7 +128,7 @@ def handle_interrupts() -> Generator[None]:
 
 
 def is_interrupted() -> bool:
-    """Whether the running command was interrupted."""
+    """Return whether the running command was interrupted."""
     return _current is not None and _current.n_met > 0
 
 
@@ -136,11 +136,11 @@ def is_interrupted() -> bool:
 def stop_by(
     stop: Callable[[], object] | None = None, last_words: Callable[[], str] | None = None
 ) -> Generator[None]:
-    """Have the first interrupt of a block call ``stop`` in place of raising an error.
+    """Have the first interrupt within the block call ``stop`` instead of raising an error.
 
-    ``stop`` runs between two steps of the main thread and returns soon. ``last_words`` runs, in any
-    thread, where the process ends at once: it removes what is unfinished and returns what is
-    printed.
+    ``stop`` runs between two steps of the main thread, and must return soon. ``last_words`` runs in
+    any thread when the process ends at once. It removes unfinished files and returns the text to
+    print.
     """
     interrupts = _current
     if interrupts is None:
@@ -157,7 +157,7 @@ def stop_by(
 
 
 def run_coroutine(main: Coroutine[object, object, T]) -> T:
-    """Run a command's coroutine to its end; an interrupt cancels it.
+    """Run a command's coroutine to its end and return its result; an interrupt cancels it.
 
     Raises KeyboardInterrupt if an interrupt canceled it.
     """

@@ -1,4 +1,4 @@
-"""``graphrag eval judge``: judges a run again, or compares its judge with labels by people."""
+"""Defines ``graphrag eval judge``, which judges a run again or compares its judge with labels."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -81,7 +81,11 @@ def judge(
 
 
 def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
-    """Hold the judge against a filled-in CSV, show and write how far they agree."""
+    """Compare the judge with people's labels in a CSV; print and keep how far they agree.
+
+    Writes audit_<metric>.json, from which later reports of the run take the labels. Returns the
+    exit code 0. Raises UsageError if the CSV holds no label.
+    """
     with starting(quiet):
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet

@@ -1,6 +1,6 @@
-"""What a run is given: flags, configuration, questions; read without what asks a model.
+"""Reads what a new run is given: flags, configuration, questions and project folders.
 
-So a path, a name or a data set that is wrong is told at once.
+It imports nothing that asks a model, so that a wrong path, name or dataset is reported at once.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ from graphrag.text.phrases import counted
 class RunInput(NamedTuple):
     """A run's configuration with the flags applied, its questions, and the projects they ask.
 
-    ``roots``: by the names of the indexes. ``warnings`` are of how the questions were read.
+    ``roots``: name of an index -> folder of its project. ``warnings``: from reading the questions.
     """
 
     config: EvaluationConfig
@@ -33,9 +33,9 @@ class RunInput(NamedTuple):
 
 
 def read_input(place: Place, flags: RunFlags) -> RunInput:
-    """Read what a run is given, and look for the indexes unless they are to be built.
+    """Read what a run is given, and check that its indexes are built unless it is to build them.
 
-    Raises ConfigError, DatasetError, IndexUnavailableError what is wrong.
+    Raises ConfigError, DatasetError or IndexUnavailableError if something is wrong.
     """
     config = change_config(
         place.read_config(),
@@ -67,10 +67,11 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
 def read_questions(
     config: EvaluationConfig, imdb_key: str | None = None
 ) -> tuple[list[Sample], tuple[str, ...]]:
-    """Return the questions, of one index where it is named, and what reading them warns of.
+    """Return the questions of the dataset, and the warnings from reading them.
 
-    Raises ConfigError if no index is configured, or nothing is asked of the one that is named;
-    DatasetError if they can't be read.
+    ``imdb_key``: the index key whose questions are wanted; None: those of every index. Raises
+    ConfigError if no index is configured, or ``imdb_key`` has no question; DatasetError if the
+    questions can't be read.
     """
     keys = list(config.indexes)
     if not keys:
@@ -96,9 +97,9 @@ def read_questions(
 
 
 def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
-    """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
+    """Return the settings that ``--metrics`` changes; "none" turns off every judge.
 
-    Thresholds of metrics that are not asked are left out.
+    Thresholds of metrics that are not named are left out.
     """
     names = load_parts("metrics", split_names(metrics), config.root, BUILT_IN)
     judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
@@ -115,9 +116,10 @@ def change_config(
     model: str | None = None,
     **settings: object,
 ) -> EvaluationConfig:
-    """Return the configuration as flags change it; None leaves a setting as it is.
+    """Return the configuration with flags applied; None leaves a setting as it is.
 
-    ``model``: the judge's.
+    ``model``: the judge's model. ``settings``: other settings by name. Raises ConfigError if a
+    value can't be used.
     """
     changes = {} if metrics is None else _change_metrics(config, metrics)
     changes |= {name: value for name, value in settings.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Adds ``graphrag eval`` to the released command line; the commands are imported when wanted."""
+"""Adds ``graphrag eval`` to the released command line, and imports its commands when needed."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from graphrag.cli.fitness import refuse_if_unfit
 
 
 class EvalGroup(TyperGroup):
-    """Stands for the commands of ``eval`` until one of them, or their help, is wanted."""
+    """Stands in for the ``eval`` commands, and imports them when one, or its help, is asked for."""
 
     def make_context(  # pyright: ignore
         self,
@@ -19,7 +19,7 @@ class EvalGroup(TyperGroup):
         parent: typer.Context | None = None,
         **extra: object,
     ) -> typer.Context:
-        """Return the context of the group that holds the commands, which are imported now."""
+        """Import the commands, and return the context of the group that holds them."""
         refuse_if_unfit()
         return _read_commands().make_context(info_name, args, parent, **extra)  # pyright: ignore
 
@@ -34,6 +34,6 @@ def _read_commands() -> TyperGroup:
 
 
 def add_eval_commands(released: typer.Typer) -> None:
-    """Add ``graphrag eval`` to the released command line."""
+    """Add ``graphrag eval`` to the command line of the released ``graphrag``."""
     text = "Compare search methods over a list of questions."
     released.add_typer(typer.Typer(cls=EvalGroup, help=text), name="eval")

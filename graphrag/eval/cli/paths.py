@@ -1,4 +1,4 @@
-"""Where the results of an evaluation are, and which of its runs is meant."""
+"""Finds the configuration, the folder of results and the run that a command's flags name."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the results are, as the flags name it: ``output``, else what the configuration says.
+    """Where a command finds its configuration and results, by --root, --config and --output.
 
-    - ``root``: Folder that the other two are relative to.
-    - ``config``: None: eval_config.yaml in the root. One that the root lacks and the working
-      directory has is taken from there.
-    - ``output``: a folder; of suites also a file ``*.json``, beside what goes into the
-      configuration's folder.
+    - ``root``: folder that the other two are relative to.
+    - ``config``: the configuration file; None: eval_config.yaml in the root. One that the root
+      lacks and the working directory has is taken from there.
+    - ``output``: folder of the results; None: the one that the configuration names. ``suite`` and
+      ``draft`` also take a file ``*.json``; other results then go into the configuration's folder.
     """
 
     root: Path = Path()
@@ -32,7 +32,7 @@ class Place:
 
     @property
     def file(self) -> Path | None:
-        """The file that ``output`` names; None when it names a folder or nothing."""
+        """The file that ``output`` names; None if it names a folder or is None."""
         if self.output is None:
             return None
         path = self.root / self.output
@@ -40,21 +40,24 @@ class Place:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that ``output`` names, None without; raises ConfigError if it is a file."""
+        """The folder that ``output`` names; None if it names a file or is None.
+
+        Raises ConfigError if the name is that of a file of another kind.
+        """
         if self.output is None or self.file is not None:
             return None
         return _checked(self.root / self.output, "--output")
 
     @property
     def config_path(self) -> Path:
-        """The configuration file, whether it is there or not."""
+        """The path of the configuration file, whether it exists or not."""
         if self.config is None:
             return self.root / "eval_config.yaml"
         path = self.root / self.config
         return self.config if not path.exists() and self.config.exists() else path
 
     def flags(self) -> dict[str, str]:
-        """Return the flags that name this place from any folder, with their values."""
+        """Return flag -> absolute path, so that the flags name this place from any folder."""
         flags = {"--root": str(self.root.absolute())}
         if self.config is not None:
             flags["--config"] = str(self.config_path.absolute())
@@ -63,10 +66,10 @@ class Place:
         return flags
 
     def store_path(self) -> Path:
-        """Return the eval.db of the output folder, whether it is there or not.
+        """Return the path of eval.db in the output folder, whether it exists or not.
 
-        Raises ConfigError if the configuration is needed and can't be read, or there is no folder
-        in it.
+        Raises ConfigError if the configuration is needed and can't be read, or if a file is named
+        as the folder.
         """
         from graphrag.eval.types.own_code import declared_taken
 
@@ -80,14 +83,15 @@ class Place:
         return folder / "eval.db"
 
     def has_config(self) -> bool:
-        """Whether a configuration is there, or one was named."""
+        """Return whether the configuration file exists, or --config names one."""
         return self.config is not None or self.config_path.is_file()
 
     def read_config(self, writes: bool = True) -> "EvaluationConfig":
         """Return the configuration with this place's folder of results.
 
-        Raises ConfigError if it can't be read, or the results would go into a file. ``writes``:
-        whether any do, so that a folder outside of the root is refused.
+        ``writes``: whether the command writes results; if so, the configuration may not name a
+        folder outside of the root. Raises ConfigError if it does, if it can't be read, or if the
+        results would go into a file.
         """
         from graphrag.eval.config.evaluation import EvaluationConfig
 
@@ -102,10 +106,12 @@ class Place:
         return config.model_copy(update={"output": output})
 
     def find_run(self, name: str, suites: bool = False, quiet: bool = False) -> str:
-        """Return the id of the run that a name means; "pinned" and a file of rows as they are.
+        """Return the id of the run that a name means.
 
-        Says which run "latest" is, see :func:`latest_run`. Raises UsageError if there is no such
-        run or file; StoreError if another process holds the store.
+        ``name``: a run id, its beginning, "latest", "pinned", or the path of a file of rows.
+        "pinned" and a path are returned as they are. For "latest", prints which run that is;
+        ``suites``: whether it is one of ``graphrag eval suite``, see :func:`latest_run`. Raises
+        UsageError if there is no such run or file, and StoreError if the store can't be read.
         """
         from graphrag.eval.store import database
 

@@ -1,4 +1,4 @@
-"""How many questions a wanted difference needs."""
+"""Shows how many questions it takes to see a given difference (``compare --plan``)."""
 
 from itertools import combinations
 from math import comb
@@ -23,10 +23,12 @@ _POWER = 0.8
 
 
 def show_plan(place: Place, detect: float, run: str | None, methods: str | None) -> int:
-    """Show how many questions a true difference needs to be seen.
+    """Print how many questions a true difference needs to be seen; return the exit code 0.
 
-    ``run`` is the one whose discordance is taken, the latest where none is named; ``methods`` is a
-    number of methods, or their names, comma-separated.
+    - ``detect``: the difference, between 0 and 1.
+    - ``run``: the run whose discordance is taken, which is the share of questions that only one of
+      two methods has right. None: the latest run.
+    - ``methods``: a number of methods, or their names, comma-separated.
     """
     if not 0 < detect < 1:
         raise UsageError(f"--plan must lie between 0 and 1, not {detect:g}; 0.05 means 5 points.")
@@ -69,7 +71,7 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
 
 
 def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
-    """Return each pair of methods with its discordance, and how large that may well be."""
+    """Return each pair of methods with its discordance, and the upper end of its 95 % interval."""
     scores: dict[str, dict[tuple[str, str], float | None]] = {}
     for row in rows:
         of_method = scores.setdefault(row.method, {})

@@ -1,4 +1,8 @@
-"""``graphrag eval show``: the runs of a store, or one of them and its questions."""
+"""Defines ``graphrag eval show``, which lists the runs of a store or shows one of them.
+
+``show_kept`` prints a report that eval.db keeps, ``show_run`` computes one, and ``shown_run``
+prints the lines that both have in common.
+"""
 
 import sys
 from dataclasses import replace
@@ -25,11 +29,11 @@ def show(
     ] = None,
     json: Annotated[bool, option("Without a run: print the list as JSON.", "--json")] = False,
 ) -> int:
-    """List the runs; or show one, its questions, its page.
+    """List the runs, or show one: its tables, questions or HTML page.
 
     Showing a run asks no model. Its figures are computed again and its files written if labels, an
-    index or the run have changed, or a file is missing. An option that needs a run takes the
-    latest unless you name one.
+    index or the run have changed, or a file is missing. An option that needs a run takes the latest
+    unless you name one.
     """
     if flags.method is not None and not flags.asks:
         raise UsageError("--method goes with --failed, --question or --changed; add one of them.")

@@ -1,4 +1,4 @@
-"""A finished run shown from what is kept of it: nothing is computed, and no row is read."""
+"""Shows a finished run from the report that eval.db keeps, without computing or reading rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,12 +29,12 @@ from graphrag.text.phrases import join_names
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What is kept of a run, and whether it still holds.
+    """The report that is kept of a run, and whether it still holds.
 
-    ``report``: None where it is to be computed anew, ``reason`` says why, "" where none is kept.
-    ``name``, ``key``: by which it is kept then, see :mod:`kept_report`; without a name nothing is
-    kept, without a key the run is unfinished or of suites. ``states``: those of its indexes, see
-    ``find_searched``.
+    - ``report``: None if it must be computed; ``reason`` then says why, "" if none is kept.
+    - ``name``, ``key``: under which a computed report is kept, see :mod:`kept_report`. If ``name``
+      is "", it can't be kept. If ``key`` is "" too, the run is unfinished or of suites.
+    - ``states``: index name -> its fingerprint, or why it can't be read; see ``find_searched``.
     """
 
     runs: Sequence[Run]
@@ -52,7 +52,7 @@ class Lookup:
         return run_folder(self.output_dir, self.run.run_id)
 
     def missing(self) -> list[str]:
-        """Return the files that are to be written: missing ones, and those that were changed."""
+        """Return the names of the files to write: those that are missing or were changed."""
         if self.report is None:
             return []
         if self.report.files:
@@ -62,12 +62,12 @@ class Lookup:
         return [] if has_files else [SUMMARY_FILE]
 
     def is_on_top(self) -> bool:
-        """Whether the files beside eval.db are to show the run."""
+        """Return whether the files beside eval.db are to show the run."""
         return is_shown_on_top(self.output_dir, self.run, self.runs)
 
 
 async def look_up(place: Place, run_id: str) -> Lookup:
-    """Return what is kept of a run, held against its labels, indexes and the code that computes."""
+    """Return the kept report of a run, checked against its labels, its indexes and our code."""
     store_path = place.store_path()
     output_dir = store_path.parent.absolute()
     with open_store(store_path) as store:
@@ -95,7 +95,7 @@ async def look_up(place: Place, run_id: str) -> Lookup:
 
 
 def show_kept(looked: Lookup, quiet: bool, full: bool) -> bool:
-    """Show a run from what is kept; False where there is something to compute or to write."""
+    """Print the kept report of a run; return False if something must be computed or written."""
     report, run, notes = looked.report, looked.run, open_console(stderr=True, quiet=quiet)
     what = f"The figures of run {run.run_id}"
     missing = looked.missing()
@@ -126,7 +126,7 @@ def show_kept(looked: Lookup, quiet: bool, full: bool) -> bool:
 
 
 def _put_on_top(looked: Lookup, files: Mapping[str, str]) -> str:
-    """Have the files beside eval.db show the run, if they don't; return what is to be said of it.
+    """Have the files beside eval.db show the run, if they don't; return a line to print, or "".
 
     Raises StoreError if they can't be written.
     """
@@ -140,9 +140,9 @@ def _put_on_top(looked: Lookup, files: Mapping[str, str]) -> str:
 
 
 def read_page(looked: Lookup) -> str | None:
-    """Return the page of a run as it is kept, with command lines as the one given now has them.
+    """Return the kept HTML page of a run, or None if it must be made.
 
-    None where it is to be made.
+    Its command lines get the program and place of the command given now.
     """
     report, path = looked.report, looked.folder / PAGE_FILE
     if report is None or list(list_changed(looked.folder, _only_page(report.files))):

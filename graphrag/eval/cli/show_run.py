@@ -1,4 +1,4 @@
-"""A run shown from the store: its tables and files made again, its page, its questions."""
+"""Shows a run from the store: computes its tables, files and page, or prints its questions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -49,9 +49,9 @@ _MOST_LISTED = 100  # lines of questions that a method has wrong
 
 
 def show_run(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | None) -> int:
-    """Show a run's tables and write its files, or show its questions; asks no model.
+    """Show a run's tables and write its files, or show its questions; return the exit code.
 
-    ``looked``: what is kept of the run, where that was looked up.
+    No model is asked. ``looked``: the report that is kept of the run, if it was looked up.
     """
     if flags.export is not None:
         check_table_file(flags.export)
@@ -116,7 +116,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | No
 
 
 def _find_question(store: EvaluationStore, run_id: str, question: str) -> str:
-    """Return the id of the question that has this id, or whose text begins so."""
+    """Return the id of the question with this id, or of the only one whose text begins so."""
     samples, start = store.samples(run_id), fold_line(question)
     ids = [sample.id for sample in samples]
     matches = [s for s in samples if start and fold_line(s.question).startswith(start)]
@@ -158,7 +158,11 @@ def _list_wrong(supervisor: Supervisor, about: RunDescription, flags: ShowFlags)
 
 
 def _find_wrong(about: RunDescription, method: str | None) -> tuple[str, list[str], list[str]]:
-    """Return a method and what it has wrong; without one the best, and where others differ."""
+    """Return a method, the ids that it has wrong, and the ids where only others are wrong.
+
+    Without ``method`` it is the one that the answer names, else the one with the highest mean. With
+    ``method`` the last list is empty.
+    """
     metric = next(iter(about.config.metrics), None) if not about.run.details.skip_judge else None
     if method is not None:
         return method, find_wrong(about.outcome.results, method, metric)[0], []
@@ -174,7 +178,7 @@ def _of_method(about: RunDescription, method: str | None) -> list[QueryResult]:
 
 
 def _read(store: EvaluationStore, place: Place, run: Run) -> RunDescription:
-    """Read a run; its files are where its eval.db is now, wherever that was once."""
+    """Read a run; its files are in the folder where eval.db is now."""
     about = read_run(store, run, place.root if place.has_config() else None)
     output = about.config.output.model_copy(update={"dir": str(store.path.parent.absolute())})
     config = about.config.model_copy(update={"output": output})
@@ -182,7 +186,7 @@ def _read(store: EvaluationStore, place: Place, run: Run) -> RunDescription:
 
 
 def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> RunOutcome | None:
-    """Return the run that questions are held against; None where the store does not hold it."""
+    """Return the outcome of the run to compare answers with; None if the store does not hold it."""
     if name == PINNED:
         name = pinned_run_id(store.path)
     run = next((run for run in store.runs() if run.run_id == name), None)
@@ -190,7 +194,7 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
 
 
 def _make_report(supervisor: Supervisor, description: RunDescription) -> Report | None:
-    """Compute what is shown of a run, after its warnings; None where there is nothing yet."""
+    """Print a run's warnings and compute its report; None if there is nothing to show yet."""
     run, outcome = description.run, description.outcome
     for line in [*description.run.details.warnings, *description.unread]:
         supervisor.warn(line)
@@ -216,7 +220,7 @@ def _export(supervisor: Supervisor, report: Report, path: Path | None) -> None:
 
 
 def _write(supervisor: Supervisor, report: Report, runs: Sequence[Run]) -> list[str]:
-    """Write a run's files unless those that are there hold more; return the names of these."""
+    """Write a run's files unless those that are there hold more; return the names written."""
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
@@ -233,7 +237,7 @@ def _write(supervisor: Supervisor, report: Report, runs: Sequence[Run]) -> list[
 async def _draw(
     place: Place, run_id: str, keep: Callable[[Iterable[str]], _Kept]
 ) -> tuple[_Kept, Sequence[str]]:
-    """Have a run's page kept piece by piece; return what was kept, and what can't be read."""
+    """Give a run's page to ``keep`` in pieces; return its result, and what can't be read."""
     store_path, looked = place.store_path(), await look_up(place, run_id)
     if looked.report is not None and (page := read_page(looked)) is not None:
         return keep([page]), looked.report.unread
@@ -249,18 +253,18 @@ async def _draw(
 
 
 async def draw_page(place: Place, run_id: str) -> str:
-    """Return a run's page, as it is kept or made now."""
+    """Return the HTML page of a run, as kept or as made now."""
     return (await _draw(place, run_id, "".join))[0]
 
 
 async def page_state(place: Place, run_id: str) -> str:
-    """Return what changes whenever the page of a finished run does."""
+    """Return a text that changes whenever the page of a finished run changes."""
     looked = await look_up(place, run_id)
     return f"{looked.key} {looked.report is not None}"
 
 
 def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
-    """Write a run's page, or that of two runs, to a file."""
+    """Write the HTML page of a run, or of two runs, to a file; return the exit code 0."""
     notes = open_console(stderr=True)
     if other is None:
         with working(notes, "Reading the run and its indexes"):
@@ -339,7 +343,7 @@ def _answers(
     outcomes: tuple[RunOutcome, RunOutcome | None],
     calls: bool,
 ) -> Iterator[ShownAnswer]:
-    """Yield what the methods answered, each after what it answered in the run before, if any."""
+    """Yield the answer of each method, after its answer in the baseline if there is one."""
     now, before = outcomes
 
     def fetch(outcome: RunOutcome, result: QueryResult) -> Sequence[KeptCalls] | None:

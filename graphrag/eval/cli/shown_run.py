@@ -1,4 +1,4 @@
-"""What a run's end and ``show`` print of it, computed now or kept."""
+"""Prints a run's report and where its files are, at the end of a run and in ``show``."""
 
 from pathlib import Path
 
@@ -15,11 +15,12 @@ LEFT_ALONE = (
     "Copy eval.db alone to an empty folder, and name that with --output, to write those "
     "that can be made now."
 )
+"""Said when an index has changed or can't be read, so that new files would hold less."""
 _NAMED = {"Summary: ": SUMMARY_FILE, "Detailed:": DETAILED_FILE, "Retrieval:": REPORT_FILE}
 
 
 def say_not_written(refusal: str) -> str:
-    """Return the sentence of files that can't be written, and why."""
+    """Return the sentence that says that no file can be written, and why."""
     return (
         f"No file is written: {refusal} Or copy the folder of the results, and name the copy with "
         "--output."
@@ -27,10 +28,10 @@ def say_not_written(refusal: str) -> str:
 
 
 def print_report(console: Console, report: KeptReport, full: bool, answers: bool = True) -> None:
-    """Print the answer of a run and what it rests on, or all its tables.
+    """Print a run's answer and main tables, or all tables with ``full``.
 
-    A quiet console prints the answer alone, if there is one: ``answers`` is False of responses that
-    are judged later.
+    A quiet console prints only the answer, if there is one. ``answers``: False if the responses are
+    judged later.
     """
     if not console.quiet:
         show(console, report.parts(full))
@@ -41,10 +42,10 @@ def print_report(console: Console, report: KeptReport, full: bool, answers: bool
 def name_files(
     console: Console, own: Path, top: Path | None, run_id: str | None, full: bool
 ) -> None:
-    """Say where a run's files are, and how every table of it is shown, if it is kept.
+    """Print where a run's files are and, if the run is stored, the command that shows every table.
 
-    ``own`` is where they stay when a later run replaces them in ``top``, which is None where they
-    are not there.
+    ``own``: the run's own folder, whose files later runs leave alone. ``top``: the folder of the
+    results if its files show this run, else None. ``run_id``: None if the run is not stored.
     """
     folder = top or own
     lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []

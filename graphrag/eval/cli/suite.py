@@ -1,4 +1,4 @@
-"""``graphrag eval suite``: test cases over the indexes, kept as a run that is shown again."""
+"""Defines ``graphrag eval suite``, which runs suites of test cases and keeps them as a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,8 +64,8 @@ def suite(
     """Run suites of test cases over the indexes.
 
     They are kept as a run. Exit codes: 0 every method reaches its passing threshold; 1 error; 2
-    wrong usage; 3 a case has no score, or the gate is inconclusive; 100 one is below, a part of
-    the scores regressed, or the gate fails.
+    wrong usage; 3 a case has no score, or the gate is inconclusive; 100 a method is below its
+    threshold, a metric regressed, or the gate fails.
     """
     if target is not None and test_suite is not None and target != test_suite:
         raise typer.BadParameter(f"{test_suite} and {target} are two targets; give one.")
@@ -127,7 +127,7 @@ def suite(
 def _decide(
     outcome: "SuiteOutcome", baseline: "RunRows | None", store_path: Path, flags: SuiteFlags
 ) -> int:
-    """Ask the gate, pin the run if that is wanted, and return the exit code."""
+    """Compare with the baseline, pin the run if that is wanted, and return the exit code."""
     from graphrag.eval.compare.compare import compare_runs
     from graphrag.eval.results.runs import read_rows
     from graphrag.eval.suite.summary import worst_status
@@ -156,7 +156,7 @@ def _decide(
 
 
 def _find_suites(root: Path, target: str) -> "tuple[EvaluationFile | None, list[Path]]":
-    """Return the evaluation.yml that the target is of, or the files of suites that it means."""
+    """Return the evaluation.yml that enables the target, or the suite files that it names."""
     from graphrag.eval.suite.cases import EVALUATION_FILE, find_suite_files, read_evaluation_file
 
     path = root / EVALUATION_FILE
@@ -191,9 +191,9 @@ def _evaluate(
 
 
 def show_suite_run(console: Console, store: "EvaluationStore", run: "Run") -> None:
-    """Show a run of suites again, and write its file to the run's own folder.
+    """Show a run of suites again, and write its report to the run's own folder.
 
-    StoreError if the file can't be written.
+    Raises StoreError if the report can't be written.
     """
     from graphrag.eval.suite.summary import SuiteOutcome
 

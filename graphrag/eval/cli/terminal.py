@@ -1,4 +1,4 @@
-"""The exit codes of the commands, how an error becomes one of them, and what a terminal gets."""
+"""Defines the exit codes, turns errors into them, and prints status lines on the terminal."""
 
 import errno
 import logging
@@ -30,13 +30,16 @@ from graphrag.text.terminal_escape import strip_controls
 
 
 def tell_workflow(commands: Iterable[str]) -> None:
-    """Print lines that GitHub's runner is to obey; in all else that is printed it obeys none."""
+    """Print workflow commands, which GitHub's runner obeys.
+
+    In everything else that is printed, the runner finds no command.
+    """
     for line in commands:
         sys.stdout.write(f"{strip_controls(redact(line))}\n")
 
 
 def starting(quiet: bool = False) -> AbstractContextManager[object]:
-    """Say that the libraries are being loaded, which takes seconds."""
+    """Show a status line while libraries load, which takes seconds."""
     return working(open_console(stderr=True, quiet=quiet), "Starting")
 
 
@@ -50,17 +53,17 @@ def log_to(path: Path, verbose: bool) -> Generator[None]:
 
 
 def is_live(console: Console) -> bool:
-    """Whether a console can write a line anew."""
+    """Return whether a console can overwrite a line."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
 @contextmanager
 def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callable[[str], object]]:
-    """Show what goes on while nothing else is printed; a quiet console shows nothing.
+    """Show a status while the block runs; a quiet console shows nothing.
 
-    On a terminal it is a status, in a pipe or a log a line, and more of a step that lasts.
-    ``what``: a few words without a full stop. ``at_once``: whether a pipe is told now; else only of
-    what lasts. Yields what takes other words, of what goes on from now on.
+    On a terminal it is a live line. In a pipe or a log it is a plain line, repeated if the block
+    takes long. ``what``: a few words without a full stop. ``at_once``: whether a pipe gets the line
+    now, or only if the block takes long. Yields a function that changes the words.
     """
     if notes.quiet:
         yield lambda _: None
@@ -74,7 +77,7 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
 
 @contextmanager
 def saying_gone_keys(quiet: bool = False) -> Generator[None]:
-    """Print the warning of each key that a configuration sets and no version reads any more."""
+    """Print, within the block, a warning for each removed key that a configuration sets."""
     notes, show = open_console(stderr=True, quiet=quiet), warnings.showwarning
     said = set[str]()  # a command may read its configuration twice, and "once" forgets at a filter
 
@@ -101,7 +104,10 @@ _OF_A_PATH = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS)
 
 
 def explained(run: Callable[[], int], verbose: bool = False) -> int:
-    """Return a command's exit code; an error is one sentence on stderr, SIGTERM is Ctrl-C."""
+    """Run a command and return its exit code; print an error as one sentence on stderr.
+
+    SIGTERM ends the command as Ctrl-C does. ``verbose``: whether tracebacks are printed.
+    """
     with handle_interrupts():
         try:
             return run()

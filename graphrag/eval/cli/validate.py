@@ -1,4 +1,4 @@
-"""``graphrag eval validate``: are the built indexes sound, and their vectors indexed."""
+"""Defines ``graphrag eval validate``, which checks built indexes and can index their vectors."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -36,8 +36,9 @@ def validate(
     """Check the built indexes; --fix also indexes their vectors.
 
     Checks the project in --root or, in a folder that has a configuration and no project, every
-    index that the configuration names; then those of variants, and shows several side by side.
-    Exit code 100: a check failed. --questions needs no index and reads no model's settings.
+    index that the configuration names; then the indexes that only variants use. Shows several side
+    by side. Exit code 100: a check failed. --questions needs no index and reads no model's
+    settings.
     """
     from graphrag.config.settings_files import find_unbuilt
     from graphrag.config.table_files import VALIDATED_TABLES
@@ -81,7 +82,7 @@ def validate(
 
 
 def _list_languages(root: Path) -> Iterator[Part]:
-    """Yield a line with the languages of an index's texts, where its settings can be read."""
+    """Yield a line with the languages of an index's texts, if its settings can be read."""
     from graphrag.config.project_settings import read_settings
     from graphrag.config.settings_files import SettingsError
     from graphrag.query.index.header import index_languages, open_tables
@@ -97,7 +98,7 @@ def _list_languages(root: Path) -> Iterator[Part]:
 
 
 def list_phases(report: PipelineValidationReport) -> Iterator[Part]:
-    """Yield every phase of a report, a table each."""
+    """Yield a table, a line of metrics, and the warnings of each phase of a report."""
     for phase in report.phases:
         yield Table(
             title=phase.name,
@@ -127,7 +128,10 @@ _COMPARED = {
 
 
 def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
-    """Return what indexes hold side by side, by their names; ``metrics``: those of each report."""
+    """Return a table with what each index holds, side by side.
+
+    ``metrics``: name of an index -> the metrics of its report.
+    """
     return Table(
         title="The indexes side by side",
         columns=[("index", "text"), *((heading, "count") for heading in _COMPARED)],
@@ -146,9 +150,9 @@ def _trim(name: str) -> str:
 
 
 def check_questions(place: Place, quiet: bool = False) -> int:
-    """Read the configuration and its questions as a run would, and say how many there are.
+    """Read the configuration and its questions as a run would; print how many questions there are.
 
-    ConfigError or DatasetError says what is wrong.
+    Returns the exit code 0. Raises ConfigError or DatasetError if something is wrong.
     """
     from graphrag.eval.cli.load_run import read_questions
     from graphrag.eval.dataset.dataset_reader import check_keys
@@ -165,11 +169,12 @@ def check_questions(place: Place, quiet: bool = False) -> int:
 def find_roots(
     place: Place, prefer_config: bool = True, of_variants: bool = False
 ) -> dict[str, Path]:
-    """Return key -> project: those of the configuration, else the root itself.
+    """Return key -> project folder of the indexes that a command works on.
 
-    ``of_variants``: with the projects that variants have of their own, by the indexes' names.
-    Unless the configuration is preferred, a root that is a project stands for itself; --config
-    names one that is. ConfigError if it can't be read, or configures no index.
+    They are those of the configuration; without one, the root itself. ``prefer_config``: if False,
+    a root that is a project is taken alone unless --config is given. ``of_variants``: also return
+    the projects that only variants use, by the names of their indexes. Raises ConfigError if the
+    configuration can't be read, or configures no index.
     """
     from graphrag.config.settings_files import is_project
     from graphrag.eval.config.evaluation import EvaluationConfig
@@ -187,9 +192,10 @@ def find_roots(
 
 
 def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
-    """Index the vectors of projects, and say what was done to each table.
+    """Index the vectors of projects in LanceDB, and print what was done to each table.
 
-    ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
+    Raises ConfigError or IndexUnavailableError if a project has no settings, no vectors, or vectors
+    in another store.
     """
     from graphrag.eval.runner.indexes import read_model_settings
     from graphrag.query.index.vector_index import SMALL_TABLE, optimise_vectors

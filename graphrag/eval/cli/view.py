@@ -1,4 +1,4 @@
-"""``graphrag eval view``: the runs of a store in a browser, or as files; and questions to vet."""
+"""Defines ``graphrag eval view``: runs in a browser or a file, labels, reviews of questions."""
 
 import asyncio
 import getpass
@@ -97,7 +97,7 @@ def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
 def review_dataset(
     place: Place, dataset: Path, by: str | None, port: int, open_: bool, quiet: bool
 ) -> int:
-    """Serve a dataset to a person who vets its questions."""
+    """Serve a dataset in a browser for a person to vet its questions; return the exit code."""
     path = dataset if dataset.is_file() else place.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
@@ -140,7 +140,7 @@ def dashboard(
     ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Write every figure of every run over time as one page that loads nothing."""
+    """Write every figure of every run over time as one self-contained HTML page."""
     store_path = place.store_path()
     if collector is not None and not collector.is_file():
         msg = f"--collector: {collector} does not exist; name a MetricsCollector's file."
@@ -161,7 +161,10 @@ def dashboard(
 
 
 def app_of(place: Place, patience_s: float = 2) -> "Starlette":
-    """Return what is served of a place."""
+    """Return the web app that serves the runs of a place.
+
+    ``patience_s``: seconds after which a page that is still being made says so.
+    """
     from graphrag.eval.cli.show_run import draw_page, page_state
     from graphrag.eval.web.app import make_app
 
@@ -181,7 +184,10 @@ def draw_labels(
     seed: int = 0,
     quiet: bool = False,
 ) -> int:
-    """Draw responses for people to label; write their CSV and page beside the store."""
+    """Draw responses of a run for people to label; write a CSV and a page beside the store.
+
+    ``name``: the run. ``questions``: how many to draw at least. Returns the exit code 0.
+    """
     run_id = place.find_run(name, quiet=quiet)
     with starting(quiet):
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
@@ -219,7 +225,7 @@ def draw_labels(
 
 
 def _set_aside(sheet: Path, run_id: str) -> None:
-    """Move the sheet and page of another run into that run's folder, as long as none is there."""
+    """Move another run's CSV and page into that run's folder, unless it has a CSV already."""
     from graphrag.eval.annotation.sheet import read_sheet
 
     if not sheet.exists():

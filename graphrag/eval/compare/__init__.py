@@ -1,1 +1,1 @@
-"""Two runs, question by question: what differs, and whether a release may pass."""
+"""Compares two runs question by question, and decides whether the new one may pass."""

@@ -1,4 +1,4 @@
-"""Two runs on the same questions: what differs, how sure that is, and what the gate says."""
+"""Compares two runs on the same questions: differences, flips, and the gate's decision."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -43,7 +43,7 @@ _SHOWN = 80  # characters of a question in a sentence
 
 
 class Joined(NamedTuple):
-    """One method's (new row, baseline row) of the questions of both runs, and the rows of one."""
+    """One method's rows in two runs: (new, baseline) pairs, and the rows of one run only."""
 
     pairs: list[tuple[Row, Row]]
     new: list[Row]
@@ -51,12 +51,13 @@ class Joined(NamedTuple):
 
 
 class MetricPairs(NamedTuple):
-    """The questions of one method on one metric, as the gate and the difference see them.
+    """The pairs of scores of one method on one metric, for the gate and the difference.
 
-    ``scores`` are (new, baseline) of every question that the baseline holds, see ``gate_score``,
-    but for those that neither run judged; the new score is None where the new run lacks the
-    question, its verdict, or judged it by another accepted answer (``n_other_reference`` of them).
-    ``documents`` are theirs.
+    - ``scores``: (new, baseline) of every question in the baseline, see ``gate_score``, except
+      those that neither run judged. The new score is None if the new run lacks the question or its
+      verdict, or judged it by another accepted answer.
+    - ``documents``: the document of each pair.
+    - ``n_other_reference``: pairs with another accepted answer.
     """
 
     scores: list[tuple[Score, Score]]
@@ -66,13 +67,16 @@ class MetricPairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuestionChange:
-    """One question of one method on one metric in two runs; ``told`` is the change in words.
+    """What became of one question of one method on one metric between two runs.
 
-    The document is "", the question's text None, where neither run knows it. A search that failed
-    in the new run is that, whatever it was before. "unscored": a run lacks the verdict. "not
-    compared": a run lacks the question, or its accepted answer is another now. ``seconds``: of the
-    new run's search, None if not measured. ``newly``: "wrong" or "right" of one that flipped, as
-    the gate counts it: a failed search may be newly wrong, and a missing verdict flips nothing.
+    - ``document``, ``question``: "" and None if neither run knows it.
+    - ``change``: "search failed" if it did in the new run, whatever it was before; "unscored" if a
+      run lacks the verdict; "not compared" if a run lacks the question, or its accepted answer is
+      another now.
+    - ``told``: the change in words.
+    - ``seconds``: of the new run's search, None if not measured.
+    - ``newly``: "wrong" or "right" if the question flipped, as the gate counts it: a failed search
+      may be newly wrong, and a missing verdict flips nothing.
     """
 
     method: str
@@ -90,13 +94,15 @@ class QuestionChange:
 class MethodComparison:
     """One method on one metric in two runs.
 
-    ``difference``: new run less baseline, over the pairs of the gate; ``verdict``: it in words, by
-    the two-sided test; ``decision``: the gate's, by the one-sided test. ``only_new``,
-    ``only_baseline``: ids of what one run alone has to judge; ``n_other_reference`` have
-    another accepted answer now. ``n_unanswered``: failed searches and abstentions that count as not
-    done well, of the new run and the baseline, among the questions that both hold.
-    ``changed_indexes``: documents whose index is another now. ``questions``: what became of every
-    question that either run holds.
+    - ``difference``: new run minus baseline, over the pairs of the gate.
+    - ``verdict``: the difference in words, by the two-sided test.
+    - ``decision``: the gate's, by the one-sided test.
+    - ``only_new``, ``only_baseline``: ids of questions that only one run has to judge.
+    - ``n_other_reference``: questions with another accepted answer now.
+    - ``n_unanswered``: failed searches and abstentions that count as not done well, of the new run
+      and of the baseline, among the questions that both hold.
+    - ``changed_indexes``: documents whose index is another now.
+    - ``questions``: what became of every question that either run holds.
     """
 
     method: str
@@ -119,14 +125,14 @@ class MethodComparison:
 
     @property
     def n_without_verdict(self) -> int:
-        """Questions of both runs that lack a verdict."""
+        """The number of questions in both runs that lack a verdict."""
         n_others = len(self.only_baseline) + self.n_other_reference
         return self.decision.n_dropped_pairs - n_others
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs compared; every surface shows what stands here.
+    """The comparison of two runs, from which every report is made.
 
     ``warnings``: what makes the comparison weaker than it looks.
     """
@@ -148,9 +154,9 @@ class RunComparison:
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
-    """Copy a run's rows beside the store as the pinned baseline and return the file.
+    """Copy a run's rows beside the store as the pinned baseline, and return the file.
 
-    UsageError if the run holds no row, StoreError if the file can't be written.
+    Raises UsageError if the run holds no row, StoreError if the file can't be written.
     """
     if not run.rows:
         raise UsageError(f"{run.metadata.name} holds no response to compare with; pin another run.")
@@ -166,14 +172,14 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
 
 
 _AMOUNTS = ("cost_usd", "latency_s", "tokens")
-"""What the gate of 1.x decided on as well."""
+"""Figures that the gate of 1.x decided on as well."""
 
 
 def read_metric_terms(texts: Sequence[str]) -> dict[str, float | None]:
-    """Read ``NAME`` and ``NAME=MARGIN`` of judged metrics, comma-separated.
+    """Parse ``NAME`` and ``NAME=MARGIN`` terms of judged metrics, separated by commas.
 
-    Returns name -> its margin, a number of points, None where none is given. UsageError if a margin
-    is no positive number, or a name is given twice or can't be decided on any more.
+    Returns name -> its margin in (0, 1), None if none is given. Raises UsageError if a margin is no
+    such number, or a name is given twice or is no longer decided on.
     """
     terms: dict[str, float | None] = {}
     for text in (term.strip() for line in texts for term in line.split(",")):
@@ -217,15 +223,16 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
 
-    ``methods``: by default those that both runs hold, in the order of the new run. ``metrics``: the
-    primary ones, which with the methods make the family over which Holm corrects both tests; by
-    default correctness where both runs asked it, else the first of the new run's that both asked.
-    ``margin``: the loss that the gate still accepts, in (0, 1), on metrics without one of their
-    own. ``accept_index_change``: the gate decides although indexes changed, as if questions were
-    independent.
+    - ``methods``: None: those in both runs, in the order of the new run.
+    - ``metrics``: the primary ones, or metric -> its own margin. With the methods they make the
+      family over which Holm corrects both tests. None: correctness if both runs judged it, else the
+      first metric of the new run that both judged.
+    - ``margin``: the loss, in (0, 1), that the gate still accepts on metrics without their own.
+    - ``accept_index_change``: let the gate decide although indexes changed, as if questions were
+      independent.
 
-    UsageError if a method, metric or margin can't be compared, both are the same run, or questions
-    under the same id are others.
+    Raises UsageError if a method, metric or margin can't be compared, if both are the same run, or
+    if the same id has different questions.
     """
     if metrics is None:
         shared = shared_metrics(new.metrics, baseline.metrics)
@@ -293,7 +300,7 @@ def compare_runs(
 
 
 def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
-    """Return the metrics that two runs ask, in the order of the new one; UsageError if none."""
+    """Return the metrics that both runs judged, in the new run's order; UsageError if none."""
     shared = [metric for metric in new if metric in baseline]
     if not shared:
         ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
@@ -362,10 +369,10 @@ def _compute_difference(pairs: MetricPairs) -> PairedDifference:
 
 
 def _compute_coverages(joined: Joined, metric: str) -> tuple[float | None, float | None]:
-    """Return the share, in each run, of the verdicts asked of the judge that exist; None of none.
+    """Return, for each run, the share of the verdicts asked of the judge that exist; None if none.
 
-    Of the joined questions; a response that was not judged counts as missing. Of a failed search
-    the judge was never asked.
+    Joined questions count. A response that was not judged counts as missing. For a failed search or
+    an abstention no judge was asked.
     """
 
     def share(side: int) -> float | None:
@@ -384,7 +391,10 @@ def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
 
 
 def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:
-    """Join two runs on (document, id); UsageError if one holds several responses to a question."""
+    """Join the rows of a method in two runs on document and question id.
+
+    Raises UsageError if a run holds several responses to a question.
+    """
     now, then = _by_key(new, method), _by_key(baseline, method)
     return Joined(
         pairs=[(row, then[key]) for key, row in now.items() if key in then],
@@ -394,14 +404,14 @@ def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joine
 
 
 def _judged_rows(joined: Joined, metric: str) -> Joined:
-    """Return the rows without the questions that leave nothing to judge in a run."""
+    """Return the rows without the questions that leave nothing to judge."""
     pairs = [pair for pair in joined.pairs if not owes_nothing(*pair, metric)]
     alone = ([r for r in rows if r.states[metric] != State.NOT_JUDGED] for rows in joined[1:])
     return Joined(pairs, *alone)
 
 
 def _pair_scores(joined: Joined, metric: str) -> MetricPairs:
-    """Return the scores of one metric; verdicts by different accepted answers are no pair."""
+    """Return the pairs of scores on a metric; different accepted answers make no pair."""
     reads = "ground_truth" in JUDGED_METRICS[metric].fields
     changed = [reads and _has_other_reference(new, old) for new, old in joined.pairs]
     scores: list[tuple[Score, Score]] = [
@@ -416,11 +426,11 @@ def _pair_scores(joined: Joined, metric: str) -> MetricPairs:
 
 
 def check_questions(joined: Mapping[str, Joined]) -> list[str]:
-    """Refuse questions that carry a known id and are others; return what weakens the rest.
+    """Raise UsageError if an id has another question in each run; return warnings about the rest.
 
-    ``joined``: method -> its rows. UsageError if a question has other words under the same document
-    and id, or the same id in another document only. Case and blanks make no other words. Warned of
-    are accepted answers that changed.
+    ``joined``: method -> its rows. It is an error if a question has other words under the same
+    document and id, or if its id is only in another document. Case and blanks make no difference. A
+    warning tells of accepted answers that changed.
     """
     pairs = {old.key: (new, old) for rows in joined.values() for new, old in rows.pairs}
     other = [pair for pair in pairs.values() if _has_other_words(*pair)]
@@ -485,7 +495,7 @@ def _tell_state(row: Row, metric: str) -> str:
 
 
 def _refuse_moved(joined: Mapping[str, Joined]) -> None:
-    """Refuse ids that stand in one document in the one run and only in another in the other."""
+    """Raise UsageError if the id of a question belongs to another document in each run."""
     moved: dict[str, tuple[str, str]] = {}
     for rows in joined.values():
         ids = {old.question_id for _, old in rows.pairs}

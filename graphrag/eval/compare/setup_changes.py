@@ -1,4 +1,4 @@
-"""What differs between two runs' settings and indexes."""
+"""Lists, in words, what differs between two runs' settings and indexes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
@@ -28,11 +28,11 @@ def list_setup_changes(
     methods: Sequence[str],
     facts: tuple[Indexes, Indexes] = ({}, {}),
 ) -> list[str]:
-    """Name what differs between two runs' setups, each as ``meaning (key: before -> now)``.
+    """Return what differs between two runs' setups, each as ``meaning (key: before -> now)``.
 
-    Of a section that one of them lacks it is said that it is not known. Of methods that are not
-    among ``methods`` nothing is said. ``facts`` say of the new run's indexes and of the baseline's
-    what a fingerprint does not.
+    A section that one of them lacks is listed as not known. Methods that are not among ``methods``
+    are left out. ``facts``: what is known of the new run's indexes and the baseline's, besides
+    their fingerprints.
     """
     changes: list[str] = []
     unknown: list[str] = []
@@ -63,7 +63,7 @@ def _describe_change(
     sides: tuple[Mapping[str, object], Mapping[str, object]],
     facts: tuple[Indexes, Indexes],
 ) -> str:
-    """Return what became of one key; hashes are replaced by what they stand for."""
+    """Return what became of one key, with the meaning of a hash instead of the hash."""
     old, now = sides
     if section == "dataset" and key == "fingerprint":
         return "other questions or answers"
@@ -89,14 +89,14 @@ def _describe_change(
 
 
 def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[str, object] | None:
-    """Return a section of a setup; of the indexes their fingerprints, as settings come apart."""
+    """Return a section of a setup; for the indexes only fingerprints, settings are listed apart."""
     if section == "indexes" and section in setup.root:
         return setup.fingerprints(methods)
     return cast("Mapping[str, object] | None", setup.root.get(section))
 
 
 def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]) -> list[str]:
-    """Name the settings and models that differ, methods and indexes that differ alike in a line."""
+    """Return a line on each change of settings or models, with the methods and indexes it is of."""
     old, now = baseline.indexes, new.indexes
     keys = [key for key in now if key in old]
     alike: dict[tuple[str, ...], dict[str, list[str]]] = {}
@@ -116,7 +116,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
 
 
 def _settings_of(described: Mapping[str, object] | None) -> dict[str, object]:
-    """Return what is said of a method beside the index, its settings by their plain names."""
+    """Return what a setup says of a method, without the index; settings by their plain names."""
     values = {key: value for key, value in (described or {}).items() if key != "index"}
     settings = cast("Mapping[str, object]", values.pop("settings", {}))
     return {**settings, **values}
@@ -125,11 +125,12 @@ def _settings_of(described: Mapping[str, object] | None) -> dict[str, object]:
 def changed_indexes(
     new: RunMetadata, baseline: RunMetadata, method: str, documents: Iterable[str]
 ) -> list[str]:
-    """Return the documents whose index is another now, sorted; one that one run knows is another.
+    """Return, sorted, the documents whose index is another now, or that only one run recorded.
 
-    The fingerprint is of the tables, in which a rebuild gives every row another id. It does not
-    see the vectors, so that another embedding model makes another index as well. ``documents`` are
-    those that are compared; with "" among them, as documents are not known, all.
+    An index is known by the fingerprint of its tables; a rebuild gives every row another id, and so
+    changes it. The fingerprint does not cover the vectors, so another embedding model counts as
+    another index as well. ``documents``: those that are compared; with "" among them, all count,
+    because documents are not known.
     """
     now, then = (
         {key: by.get(method, {}).get("index") for key, by in side.setup.indexes.items()}
@@ -153,7 +154,10 @@ def _is_embedded_anew(sides: Iterable[RunMetadata], key: str, method: str) -> bo
 
 
 def judge_changes(changed: Sequence[str], accepts: bool) -> tuple[Reason | None, Reason | None]:
-    """Return why a run on changed indexes is not decided; or, accepted, what a decision assumes."""
+    """Return why the gate can't decide on changed indexes, and what it assumes if it does anyway.
+
+    At most one of the two is not None: the second if the user ``accepts`` the change.
+    """
     if not changed:
         return None, None
     names = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")

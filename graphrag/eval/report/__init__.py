@@ -1,1 +1,1 @@
-"""What a run answered, as text for a terminal and as files."""
+"""Reports of runs and comparisons, as text for a terminal, as Markdown, and as files."""

@@ -1,4 +1,4 @@
-"""Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
+"""Renders the comparison of two runs, and the list of runs, as lines, tables and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -36,7 +36,10 @@ _MOST_OF_A_NOTE = 60  # characters, in the list of runs
 def answer_comparison(
     comparison: RunComparison, usages: Mapping[str, Usage] | None = None
 ) -> Answer:
-    """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
+    """Return the gate's answer, such as PASS or FAIL, with the reasons and what to do next.
+
+    ``usages``: run id -> all that the run took, where it is known.
+    """
     outcome, flips = comparison.outcome, comparison.flips
     decisive = [item for item in comparison.items if item.decision.outcome is outcome]
     has_one = len({item.metric for item in comparison.items}) == 1
@@ -85,7 +88,7 @@ def answer_comparison(
 
 
 def _tell_conditions(comparison: RunComparison) -> str:
-    """Say what methods had to do without in one of the runs or both, as the end of a sentence."""
+    """Return what methods had to do without in either run, as the end of a sentence."""
     compared = dict.fromkeys(item.method for item in comparison.items)
     now, then = (
         {method: side.conditions[method] for method in compared if method in side.conditions}
@@ -103,9 +106,9 @@ def _by_run(now: Handicaps, then: Handicaps) -> list[tuple[str, str]]:
 
 
 def _changed_budgets(comparison: RunComparison) -> str:
-    """Say which methods had another budget of context in the baseline; "" without any.
+    """Return a sentence on the methods whose context budget changed; "" if none did.
 
-    An index that only one of the runs asked says nothing of that.
+    An index that only one of the runs asked is left out.
     """
     sides = comparison.baseline, comparison.new
     then, now = (read_conditions(side.setup, side.search_methods).budgets for side in sides)
@@ -120,7 +123,7 @@ def _changed_budgets(comparison: RunComparison) -> str:
 
 
 def _answers(comparison: RunComparison, counts: Sequence[int]) -> str:
-    """Return how many answers, or verdicts on them, flips are counted of, where it isn't plain."""
+    """Return how many answers or verdicts the flips are counted among; "" if that is plain."""
     if len(comparison.items) < 2:
         return ""
     what = "answers" if len({item.metric for item in comparison.items}) == 1 else "verdicts"
@@ -128,7 +131,10 @@ def _answers(comparison: RunComparison, counts: Sequence[int]) -> str:
 
 
 def tell_reasons(reasons: Mapping[str, Reason]) -> str:
-    """Return the reasons, by what each is of, as a text; what differs by a figure alone is one."""
+    """Return the reasons as one text; those that differ by one figure alone share a sentence.
+
+    ``reasons``: method, or method and metric, -> why the gate decided so.
+    """
     lines: list[str] = []
     kinds = grouped((reason.kind, (name, reason)) for name, reason in reasons.items())
     for kind, group in kinds.items():
@@ -149,9 +155,10 @@ def tell_reasons(reasons: Mapping[str, Reason]) -> str:
 
 
 def _more(decision: GateDecision) -> float:
-    """Return how many more questions would let it pass with 80 % power, if nothing changes.
+    """Return how many more questions would let a method pass with 80 % power, if nothing changes.
 
-    The limit comes nearer to the difference with the root of the questions.
+    The limit approaches the difference with the square root of the number of questions. 0 if more
+    questions would not help.
     """
     lower, difference = decision.lower_bound, decision.difference
     if not decision.is_complete or lower is None or difference is None:
@@ -167,7 +174,7 @@ def _more(decision: GateDecision) -> float:
 def list_comparison(
     comparison: RunComparison, full: bool = False, usages: Mapping[str, Usage] | None = None
 ) -> list[Part]:
-    """Return the gate's answer, the differences, and which questions flipped.
+    """Return the lines and tables of a comparison: the answer, the differences, what flipped.
 
     ``full`` adds every reason, the verdicts, the tests, and every flip.
     """
@@ -187,7 +194,7 @@ def list_comparison(
 
 
 def label_of(comparison: RunComparison) -> str:
-    """Return the label of the embedded models, "" where none had a part."""
+    """Return the label of the embedded models that had a part in the runs; "" if none had."""
     new, old = comparison.new.embedded_models, comparison.baseline.embedded_models
     if new == old:
         return new or ""
@@ -195,7 +202,7 @@ def label_of(comparison: RunComparison) -> str:
 
 
 def differences_table(comparison: RunComparison) -> Table:
-    """Return the difference of each method and metric, with what it shows and the gate's answer."""
+    """Return a table with the difference on each method and metric, and the gate's decision."""
     return Table(
         title=f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
         columns=[
@@ -216,7 +223,7 @@ def differences_table(comparison: RunComparison) -> Table:
 
 
 def list_weaknesses(comparison: RunComparison) -> list[str]:
-    """Return which searches and questions the answer does not rest on, a line each."""
+    """Return a line on each weakness of a comparison: missing answers, unmatched questions."""
     unanswered = [
         f"{item.method}, {item.metric}: {item.n_unanswered[0]:,} failed searches or abstentions of "
         f"the new run and {item.n_unanswered[1]:,} of the baseline count as not done well (an "
@@ -228,7 +235,7 @@ def list_weaknesses(comparison: RunComparison) -> list[str]:
 
 
 def list_unjoined(comparison: RunComparison) -> list[str]:
-    """Say how many questions only one run holds, a line each run and set of methods."""
+    """Return how many questions only one run holds, a line for each run and set of methods."""
     alone: dict[tuple[str, str], dict[str, None]] = {}
     for item in comparison.items:
         for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
@@ -242,7 +249,7 @@ def list_unjoined(comparison: RunComparison) -> list[str]:
 
 
 def describe_decision(item: MethodComparison) -> str:
-    """Return what the gate decided on a method and a metric, and why, as a line."""
+    """Return a line with the gate's decision on a method and a metric, and the reason."""
     gate = item.decision
     pairs = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
     pairs += _dropped(item) or "0 without both verdicts"
@@ -251,7 +258,7 @@ def describe_decision(item: MethodComparison) -> str:
 
 
 def _dropped(*items: MethodComparison) -> str:
-    """Say how many answers of the items make no pair, and why; "" of none."""
+    """Return how many answers make no pair, and why; "" if all do."""
     why = {
         "without both verdicts": sum(item.n_without_verdict for item in items),
         "only in the baseline": sum(len(item.only_baseline) for item in items),
@@ -263,7 +270,7 @@ def _dropped(*items: MethodComparison) -> str:
 
 
 def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
-    """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
+    """Return a line for each question that flipped: a few newly wrong ones, or all if ``full``."""
     flips = [flip for flip in comparison.flips if full or flip.newly == "wrong"]
     lines = [f"Newly {describe_flip(flip)}" for flip in (flips if full else flips[:_FEW])]
     if len(flips) > len(lines):
@@ -272,19 +279,22 @@ def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
 
 
 def describe_flip(flip: QuestionChange, n_chars: int = 90) -> str:
-    """Return what became of which question, whose words are cut to so many characters."""
+    """Return which answer flipped, and how; the question is cut to ``n_chars`` characters."""
     return f"{flip.newly}: {flip.method}, {flip.metric}: {name_asked(flip, n_chars)}"
 
 
 def name_asked(change: QuestionChange, n_chars: int) -> str:
-    """Return a question's id, its document and so many characters of its words."""
+    """Return a question's id, its document, and the first ``n_chars`` characters of its text."""
     where = f" of {change.document}" if change.document else ""
     words = "" if change.question is None else f": {shorten(change.question, n_chars)}"
     return f"{change.question_id}{where}{words}"
 
 
 def look_line(comparison: RunComparison) -> str:
-    """Return the command that shows what flipped; "" where no store may hold both runs."""
+    """Return the command that shows the questions that flipped.
+
+    "" if none flipped, or if a run has no id by which a store could hold it.
+    """
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not comparison.flips:
         return ""
@@ -310,7 +320,7 @@ def _costs(comparison: RunComparison, usages: Mapping[str, Usage]) -> str:
 
 
 def _are_of_default(comparison: RunComparison) -> bool:
-    """Whether the comparison is on the metric that one without named metrics is on."""
+    """Return whether the comparison is on the default metric, and on no other."""
     compared = {item.metric for item in comparison.items}
     if "correctness" in compared:
         return len(compared) == 1
@@ -342,7 +352,7 @@ def _list_values(item: MethodComparison) -> dict[str, object]:
 
 
 def runs_table(runs: Sequence[StoredRun]) -> Table:
-    """Return the runs of a store, one row each."""
+    """Return a table of a store's runs, a row for each."""
     paid = any(run.cost_usd != 0 for run in runs)
     rows: list[list[Value]] = []
     for run in runs:

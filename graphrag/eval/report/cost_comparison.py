@@ -1,4 +1,4 @@
-"""What methods cost to ask and to build for, where that may be compared, and what it decides."""
+"""Compares what methods cost, per question and for their index, and words the difference."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 _MUCH = 2  # times as fast
 _MANY_FAILED = 0.05
 N_PRICED = 1_000
-"""Questions of which, with the index, the price is told."""
+"""Number of questions in a total price, which is that of the questions and the index."""
 
 
 class Prices:
-    """The costs of a run's methods.
+    """The costs of a run's methods, compared where that is fair.
 
-    What methods of different budgets of context take is not compared, as it says more of the
-    budgets than of the methods. Methods are compared on questions that all of them answered: a
-    search that failed took less than an answer, which saves nothing.
+    Methods with different context budgets are not compared, because that would say more of the
+    budgets than of the methods. Others are compared on questions that all of them answered: a
+    failed search takes less than an answer, which saves nothing.
     """
 
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
@@ -35,7 +35,7 @@ class Prices:
 
     @property
     def budgets(self) -> str:
-        """Which method had what budget, a sentence; "" where budgets do not differ."""
+        """A sentence on the context budget of each method; "" if the budgets are equal."""
         if not self._conditions.differ:
             return ""
         groups: dict[str, list[str]] = {}
@@ -45,9 +45,9 @@ class Prices:
         return f"Budgets of context differ: {'; '.join(phrases)} tokens."
 
     def in_all(self, methods: Sequence[str]) -> dict[str, float | None]:
-        """Return method -> price of 1,000 questions with the index; None where that is not known.
+        """Return method -> price of 1,000 questions and the index, in :attr:`unit`.
 
-        Empty unless these methods ask different indexes. See :attr:`unit`.
+        None if a price is not known. Empty unless these methods ask different indexes.
         """
         return self._total_prices({method: self.amount(method) for method in methods})
 
@@ -65,19 +65,19 @@ class Prices:
 
     @property
     def unit(self) -> Unit:
-        """What a question's cost is told in: dollars where any are paid, else tokens."""
+        """The unit of costs: "cost_usd" if all prices are known and any is paid, else "tokens"."""
         dollars = [usage["cost_usd"] for usage in self._results.efficiency.values()]
         return "cost_usd" if None not in dollars and any(dollars) else "tokens"
 
     def amount(self, method: str) -> float | None:
-        """Return what a question costs, see :attr:`unit`; None where that is not known."""
+        """Return the mean cost of a question in :attr:`unit`; None if it is not known."""
         usage = self._results.efficiency[method]
         if self.unit == "cost_usd":
             return usage["cost_usd"] / self._results.counts[method]["n"]
         return sum_known([usage["avg_prompt_tokens"], usage["avg_output_tokens"]])
 
     def _mean_costs(self, methods: Sequence[str]) -> dict[str, float | None]:
-        """Return what a question costs each method, of those that all of them answered."""
+        """Return method -> mean cost of the questions that all of these methods answered."""
         if not any(self._results.counts[method]["n_search_failed"] for method in methods):
             return {method: self.amount(method) for method in methods}
         costs = costs_by_method([r for r in self._results.rows if r.method in methods], self.unit)
@@ -90,9 +90,9 @@ class Prices:
         }
 
     def least_of_an_index(self, methods: Sequence[str]) -> list[str]:
-        """Return the methods that need least of an index; all have one need.
+        """Return the methods that need least of an index: nothing, text units, vectors or a graph.
 
-        Where methods ask different indexes and their prices are known, that is all of them.
+        If the methods ask different indexes and all prices are known, all methods are returned.
         """
         prices = self.in_all(methods)
         if prices and None not in prices.values():
@@ -101,7 +101,7 @@ class Prices:
         return [method for method in methods if self._rank(method) == least]
 
     def cheapest(self, methods: Sequence[str]) -> str | None:
-        """Return the method that costs least; None where that is not known or not comparable."""
+        """Return the method that costs least; None if that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
         amounts = self._mean_costs(methods)
@@ -113,7 +113,7 @@ class Prices:
         return min(costs, key=costs.__getitem__)
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
-        """Return why a method is taken that is as good as its rivals, as what "it" does."""
+        """Return why a method is preferred to equally good rivals: a predicate, as "costs less"."""
         prices = self._total_prices(self._mean_costs([method, *rivals]))
         others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
@@ -132,7 +132,7 @@ class Prices:
         return " and ".join(parts)
 
     def _lacks(self, method: str, dearer: Sequence[str]) -> list[str]:
-        """Return which parts of an index that known rivals need a method does without."""
+        """Return a predicate on the parts of an index that only the method's dearer rivals need."""
         needs = {self._conditions.need_of(rival) for rival in dearer}
         parts = [need for need in reversed(NEEDS) if need in needs]
         if not dearer:
@@ -144,9 +144,10 @@ class Prices:
         return [f"needs no {' and no '.join(parts)}"]
 
     def line(self, method: str, rival: str | None, is_named: bool = False) -> str:
-        """Return what a question costs, beside a rival, who is much faster, and what an index took.
+        """Return a sentence on the cost of a question, beside a rival's, and of the index.
 
-        "" where nothing is known.
+        It also names a method that is much faster, and failed searches. "" if the cost is not
+        known. ``is_named``: whether the sentence names the method.
         """
         own = self.amount(method)
         if own is None:
@@ -162,7 +163,7 @@ class Prices:
         return f"Cost: {' '.join(filter(None, sentences))}"
 
     def _tell_failures(self, method: str) -> str:
-        """Say of a method that failed often where what its failed searches took is counted."""
+        """Return a sentence on how failed searches are counted; "" unless many failed."""
         counts = self._results.counts[method]
         n, failed = counts["n"], counts["n_search_failed"]
         if not failed or failed < _MANY_FAILED * n:
@@ -185,7 +186,7 @@ class Prices:
         return text
 
     def _tell_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
-        """Return what the index took that one of two methods needs; "" if that is not known."""
+        """Return what the index that only one of two methods needs took; "" if it is not known."""
         if rival is not None and self._conditions.differ_in_index(method, rival):
             return self._tell_two_indexes(method, rival)
         dearer = max(method, rival or method, key=self._rank)
@@ -199,7 +200,7 @@ class Prices:
         return f"{whose} {need} took {amount} to build."
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
-        """Return what the index of each of two searches took; "" if both took the same."""
+        """Return what building each of two methods' indexes took; "" if both took the same."""
         if not {method, rival} <= self._conditions.search_methods.keys():
             return ""
         lacking: list[str] = []
@@ -223,7 +224,7 @@ class Prices:
         return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"
 
     def _index_amount(self, method: str, beside: str | None) -> str | None:
-        """Return what a method's part of the indexes took, beyond that of another."""
+        """Return what building a method's part of the indexes took beyond another method's part."""
         for unit in UNITS:
             costs = [cost_of(self._conditions, m, unit) for m in (method, beside) if m is not None]
             if costs[0] is None or None in costs:
@@ -238,7 +239,7 @@ class Prices:
 
 
 def tell_budget(by_index: Mapping[str, int]) -> str:
-    """Return a method's budget as text; of indexes with several the smallest and the largest."""
+    """Return a method's budget in tokens as text; if indexes differ, the least and the most."""
     sizes = {min(by_index.values()): None, max(by_index.values()): None}
     return " to ".join(f"{size:,}" for size in sizes)
 

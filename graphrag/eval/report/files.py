@@ -1,8 +1,8 @@
-"""The files of a run: a folder of its own, and the newest run's beside eval.db.
+"""Writes the files of a run into a folder of its own, and the newest run's beside eval.db.
 
-``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and
-the page of one run and is never another run's. The files of the same names in ``<output.dir>``
-show the newest run of ``graphrag eval``; their metadata names it.
+``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and the
+page of one run. The files of the same names in ``<output.dir>``, beside eval.db, show the newest
+run of ``graphrag eval``; their metadata names it. "On top" means these.
 """
 
 import json
@@ -29,9 +29,9 @@ _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 
 
 def read_top(output_dir: Path) -> Mapping[str, Any] | None:
-    """Return what the files beside eval.db say of the run that they show; None when there are none.
+    """Return run_id, total_questions and timestamp of the run that the files on top show.
 
-    ``run_id`` and ``total_questions`` are None where they do not say.
+    None if there are no files. ``run_id`` and ``total_questions`` are None if the files don't say.
     """
     path = output_dir / SUMMARY_FILE
     if not path.exists():
@@ -49,7 +49,7 @@ def read_top(output_dir: Path) -> Mapping[str, Any] | None:
 
 
 def is_shown_on_top(output_dir: Path, run: Run, runs: Iterable[Run]) -> bool:
-    """Say whether the files beside eval.db are to show a run: they do, or it is the newest one.
+    """Return whether the files on top show a run, or should because it is the newest.
 
     ``runs``: those of the store, the newest first.
     """
@@ -61,11 +61,11 @@ def is_shown_on_top(output_dir: Path, run: Run, runs: Iterable[Run]) -> bool:
 
 
 def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
-    """Have the files beside eval.db show a run, and say of another's where they are kept.
+    """Have the files on top show a run; return a sentence on where another run's are kept, or "".
 
-    ``own`` is the run's folder, which has files of these names. Runs of other methods
-    write files of other names, which would seem to be this run's: they are removed.
-    StoreError if it can't be done.
+    ``own``: the run's folder, which has files of these ``names``. If the earlier run had other
+    methods, its evaluation files of other names are removed, because they would seem to be this
+    run's. Raises StoreError if a file can't be written or removed.
     """
     top = read_top(output_dir)
     kept = None
@@ -88,9 +88,9 @@ def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
 
 
 def _set_aside(output_dir: Path, run_id: str | None, timestamp: str) -> Path:
-    """Keep the files beside eval.db in a folder of their own, and return it.
+    """Copy the files on top into the folder of the run that they show, and return that folder.
 
-    Where that run has its own files already they are left as they are.
+    Files that the run already has there are left as they are.
     """
     folder = run_folder(output_dir, run_id or f"saved-{timestamp.replace(':', '')}")
     if (folder / SUMMARY_FILE).exists():
@@ -109,7 +109,7 @@ def _set_aside(output_dir: Path, run_id: str | None, timestamp: str) -> Path:
 
 
 def _evaluations_in(folder: Path, run_id: str | None) -> Iterator[Path]:
-    """Yield the evaluation files of a run; no file of anybody else."""
+    """Yield the evaluation files of a run in a folder, and none that is somebody else's."""
     for path in sorted(folder.glob("evaluation*.json")):
         with suppress(OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
             if json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"] == run_id:
@@ -117,7 +117,7 @@ def _evaluations_in(folder: Path, run_id: str | None) -> Iterator[Path]:
 
 
 def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Path:
-    """Write a run's own files and return their folder; raises StoreError if it can't."""
+    """Write a run's own files and return their folder; raises StoreError if that fails."""
     folder = run_folder(output_dir, run_id)
     write_whole(folder, texts)
     return folder

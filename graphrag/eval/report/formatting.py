@@ -1,10 +1,10 @@
-"""Figures as text, the same in every table and sentence.
+"""Formats figures as text, the same way in every table and sentence.
 
-What is missing is "-" in a cell and "unknown" in a sentence. Two words stand in cells beside
-them, as they say why a judge's figure is missing: "not judged" where no verdict was asked for, and
-"unscored" where none that was asked for could be read. A share of exactly 1 is 100, without
-decimals, so that it can be told from one that is rounded up to 100.0. Limits are rounded outwards,
-so that an interval is never shown narrower than it is.
+A missing figure is "-" in a cell and "unknown" in a sentence. Two more words in a cell say why a
+judge's figure is missing: "not judged" if no verdict was asked for, "unscored" if no verdict that
+was asked for could be read. A share of exactly 1 is 100, without decimals, so that it can be told
+from one that is rounded up to 100.0. Limits are rounded outwards, so that an interval is never
+shown narrower than it is.
 """
 
 from collections.abc import Callable
@@ -21,50 +21,57 @@ UNKNOWN = "unknown"
 UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
+"""The note of tables with several intervals."""
 _LEAST_P = 0.001
 _OWN_UNIT = ("latency_s", "median_latency_s", "combined_score", "tokens", "cost_usd")
 
 
 def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
-    """Return a figure in a format such as ``.3f``."""
+    """Return a figure in a format such as ``.3f``, or ``missing`` if it is None."""
     return missing if value is None else format(value, form)
 
 
 def mean_cell(outcomes: "Outcomes") -> str:
-    """Return the mean that tables show, in per cent, or why there is none."""
+    """Return the mean that tables show, in percent, or why there is none."""
     return percent(outcomes.mean, NOT_JUDGED if outcomes.coverage is None else UNSCORED)
 
 
 def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
-    """Return ``mean_cell`` with its n; ``failed_as_0``: of the mean that ``by_method`` holds."""
+    """Return the mean in percent with its n.
+
+    ``failed_as_0``: take the mean in which failed searches count 0, as ``by_method`` does.
+    """
     estimate = outcomes.end_to_end if failed_as_0 else outcomes.mean
     return mean_with_n(estimate) if estimate.n else mean_cell(outcomes)
 
 
 def mean_with_n(estimate: "Estimate") -> str:
-    """Return a mean in per cent, its limits and its n."""
+    """Return a mean in percent, its limits and its n."""
     return f"{percent(estimate)} n {estimate.n:,}" if estimate.n else MISSING
 
 
 def has_two_means(outcomes: "Outcomes") -> bool:
-    """Say whether failed searches make the mean of ``by_method`` another than that of tables."""
+    """Return whether failed searches make the mean in ``by_method`` differ from that in tables."""
     # A question of which one search of several failed counts in both.
     differ = outcomes.n_search_failed > 0 and outcomes.end_to_end != outcomes.given_answer
     return differ and not outcomes.failed_search_is_zero
 
 
 def in_brackets(label: str | None) -> str:
-    """Return a label after a blank and in brackets; "" without one."""
+    """Return a label in parentheses, after a space; "" if there is none."""
     return f" ({label})" if label else ""
 
 
 def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
-    """Return US dollars, after ``sign`` where they are known; alike in whatever order added up."""
+    """Return US dollars with four decimals, after ``sign``; ``missing`` if they are not known.
+
+    The order in which amounts were added up makes no difference.
+    """
     return missing if usd is None else f"{sign}{round(usd, 12):.4f}"
 
 
 def plain_amount(value: float | None) -> str:
-    """Return a figure of any size with four digits or more, and without an exponent."""
+    """Return a figure of any size, with at least four digits and without an exponent."""
     return number(value, ",.0f" if value is None or abs(value) >= 1000 else ".4g")
 
 
@@ -76,14 +83,14 @@ def p_value(p: float | None) -> str:
 
 
 def seconds(quantile: "LatencyQuantile", form: str = ".2f", missing: str = MISSING) -> str:
-    """Return a latency, or how long it is at least."""
+    """Return a latency in seconds, or ">= " and what it is at least."""
     if quantile.value is None and quantile.at_least is not None:
         return f">= {number(quantile.at_least, form)}"
     return number(quantile.value, form, missing)
 
 
 def unfinished(quantile: "LatencyQuantile") -> str:
-    """Return how many of the searches a latency only knows to be longer; blank without any."""
+    """Return the share of searches whose latency is only known to be longer; "" if none."""
     part = quantile.censored_share
     if not part:
         return ""
@@ -91,7 +98,7 @@ def unfinished(quantile: "LatencyQuantile") -> str:
 
 
 def figure(name: str, value: float | None) -> str:
-    """Return a figure of a run as its tables show it, by the name that the list of runs has."""
+    """Return a figure as tables show it; ``name``: its name in the list of runs."""
     if name == "tokens":
         return number(value, ",.0f")
     if name == "cost_usd":
@@ -100,7 +107,7 @@ def figure(name: str, value: float | None) -> str:
 
 
 def is_share(name: str) -> bool:
-    """Say whether :func:`figure` shows a figure in per cent."""
+    """Return whether :func:`figure` shows a figure in percent."""
     from graphrag.eval.metrics.scorer_registry import SCORERS  # numpy: help needs none
 
     kind, has_part, _ = name.partition(".")
@@ -114,17 +121,17 @@ def points(value: float | None, missing: str = MISSING) -> str:
 
 
 def share(value: float | None, sign: str = "", missing: str = MISSING) -> str:
-    """Return a share in per cent, before ``sign`` where it is known."""
+    """Return a share in percent, followed by ``sign``; ``missing`` if it is not known."""
     return missing if value is None else f"{'100' if value == 1 else f'{100 * value:.1f}'}{sign}"
 
 
 def percent(estimate: "Estimate", missing: str = MISSING) -> str:
-    """Return a mean in per cent and, where there are any, its limits."""
+    """Return a mean in percent and, if there are any, its limits."""
     return share(estimate.mean, missing=missing) + _limits(estimate, 100, ".0f")
 
 
 def plain(estimate: "Estimate", limits: str = ".2f", missing: str = MISSING) -> str:
-    """Return a mean in its own unit and, where there are any, its limits."""
+    """Return a mean in its own unit and, if there are any, its limits."""
     return number(estimate.mean, missing=missing) + _limits(estimate, 1, limits)
 
 
@@ -135,7 +142,10 @@ def span(
     decimals: int = 3,
     missing: str = MISSING,
 ) -> str:
-    """Return two limits, each as ``render`` shows it, rounded outwards to so many decimals."""
+    """Return "LOW to HIGH" for two limits, rounded outwards to ``decimals`` decimals.
+
+    ``render``: turns a limit into text.
+    """
     if low is None or high is None:
         return missing
     return f"{render(_outwards(low, decimals, floor))} to {render(_outwards(high, decimals, ceil))}"
@@ -158,6 +168,6 @@ def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> f
 
 
 def round_up(value: float) -> int:
-    """Return a number, at least 0, with two digits that say something, rounded up."""
+    """Return a number, at least 0, rounded up to two significant digits."""
     digits = 10 ** max(0, len(str(int(value))) - 2)
     return ceil(max(0, value) / digits) * digits

@@ -1,8 +1,9 @@
-"""What is shown of a finished run, kept in eval.db so that it is computed once.
+"""Keeps the report of a finished run in eval.db, so that it is computed only once.
 
 Kept are the lines and tables of the terminal, and digests of the files that were written with them,
-the page among these. They hold as long as nothing has changed that a figure hangs on: the rows of
-the run, labels, the indexes, and the code that computes.
+such as the page. A report holds until something changes that its figures depend on. If a row of the
+run changes, eval.db marks the report as outdated. Labels, indexes and our code are part of the
+report's key. Its name says whether every index could be measured.
 """
 
 import hashlib
@@ -33,18 +34,23 @@ from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines
 from graphrag.text.phrases import join_names
 
 WHOLE, IN_PART = "report", "report without indexes"
-"""The names by which a report is kept: with every index that was searched, and without some."""
+"""The names of a report that is kept: with every index that was searched, and without some."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReport:
-    """What a run's end and ``show`` print, with command lines made :func:`anywhere`.
+    """The printed report of a run, as it is kept.
 
-    ``brief``, ``full``: the lines and tables; ``answer``: the answer in a line, "" without one;
-    ``unread``: what can't be read any more. ``files``: name -> digest of each file in the run's
-    folder that shows these figures. ``folder``: the folder of the results where a line names it.
-    ``commands``: command lines of the page; ``program``, ``place``: how they begin and end there,
-    see ``Invocation``.
+    Its command lines have no program or place yet, see :func:`anywhere` in ``cli_hints``: the lines
+    that are printed get those of the command given then.
+
+    - ``brief``, ``full``: the lines and tables of either form.
+    - ``answer``: the answer in one line, "" if there is none.
+    - ``unread``: what can't be read any more.
+    - ``files``: name -> digest of each file in the run's folder that shows these figures.
+    - ``folder``: the folder of the results if a line names it, else None.
+    - ``commands``: the command lines on the page. ``program``, ``place``: the words with which they
+      begin and end there, see ``Invocation``.
     """
 
     brief: Sequence[Part]
@@ -59,7 +65,7 @@ class KeptReport:
 
     @property
     def written_by(self) -> Invocation:
-        """The command whose program and place the page names."""
+        """The command whose program and place the page's command lines have."""
         return Invocation(tuple(self.program), place=self.place)
 
     def parts(self, full: bool) -> list[Part]:
@@ -79,7 +85,7 @@ class KeptReport:
         return page
 
     def to_json(self) -> str:
-        """Return it as :func:`read_report` reads it."""
+        """Return the report as JSON text, which :func:`read_report` reads."""
         values = {name: getattr(self, name) for name in self.__slots__}
         for name in ("brief", "full"):
             values[name] = [part_to_json(part) for part in values[name]]
@@ -88,7 +94,7 @@ class KeptReport:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """A report that is being computed and is to be kept; see :func:`begin_keeping`."""
+    """A report that is being computed and will be kept; see :func:`begin_keeping`."""
 
     store_path: Path
     run: Run
@@ -98,9 +104,9 @@ class Keeping:
 
     @classmethod
     def begin(cls, store_path: Path, run: Run, states: Mapping[str, str]) -> "Keeping | None":
-        """Begin before anything is read; None of a run whose report can't be kept.
+        """Begin, before anything is read; return None if the report can't be kept.
 
-        ``states``: see ``find_searched``.
+        ``states``: index name -> its fingerprint, or why it can't be read; see ``find_searched``.
         """
         if uses_own_code(run) or not can_keep(store_path):
             return None
@@ -110,14 +116,17 @@ class Keeping:
         return None
 
     def keep(self, states: Mapping[str, str], report: KeptReport) -> None:
-        """Keep the report unless labels, an index or a row have changed since; StoreError."""
+        """Keep the report unless labels, an index or a row have changed since :meth:`begin`.
+
+        Raises StoreError if it can't be written.
+        """
         if key_report(self.run, self.store_path.parent, states) == self.key:
             kept = KeptFigures(self.key, report.to_json())
             keep_figures(self.store_path, self.name, self.token, {self.run.run_id: kept})
 
 
 def name_report(run: Run, states: Mapping[str, str]) -> str:
-    """Return the name by which a report is kept; ``states``: see ``find_searched``."""
+    """Return the name of a report: WHOLE if every index is as it was searched, else IN_PART."""
     return WHOLE if _list_same(run, states) == set(states) else IN_PART
 
 
@@ -127,7 +136,7 @@ def _list_same(run: Run, states: Mapping[str, str]) -> set[str]:
 
 
 def key_report(run: Run, output_dir: Path, states: Mapping[str, str]) -> str:
-    """Return a key of all that a report hangs on beside the rows of its run."""
+    """Return a key of what a report depends on besides rows: labels, indexes and our code."""
     folder = run_folder(output_dir, run.run_id)
     files = {metric: folder / label_file(metric) for metric in METRICS}
     # Where a sheet lies is said of labels that can't be used.
@@ -141,7 +150,7 @@ def key_report(run: Run, output_dir: Path, states: Mapping[str, str]) -> str:
 
 
 def read_report(kept: KeptFigures | None, key: str, output_dir: Path) -> KeptReport | None:
-    """Return a report as it is kept; None where it does not hold any more, or is of elsewhere."""
+    """Return a kept report; None if it no longer holds, or names another folder of results."""
     if kept is None or kept.key != key:
         return None
     values: dict[str, Any] = json.loads(kept.value)
@@ -153,7 +162,7 @@ def read_report(kept: KeptFigures | None, key: str, output_dir: Path) -> KeptRep
 
 
 def explain_change(kept: KeptFigures | None, key: str) -> str:
-    """Say why figures that are kept don't hold any more; "" if there are none, or these hold."""
+    """Return why kept figures no longer hold; "" if none are kept, or they hold."""
     if kept is None or kept.key == key or kept.key.startswith("computing"):
         return ""
     if kept.key == OUTDATED:
@@ -179,19 +188,22 @@ def _list_differing(before: Mapping[str, Any], now: Mapping[str, Any], what: str
 
 
 def digest_files(folder: Path, names: Collection[str]) -> dict[str, str]:
-    """Return name -> digest of files in a folder; "" of one that can't be read."""
+    """Return name -> digest of files in a folder; "" for a file that can't be read."""
     return {name: _digest(folder / name) for name in names}
 
 
 def list_changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of files that are not there, or not as they were written."""
+    """Yield the names of files that are missing or have changed since they were written."""
     for name, digest in files.items():
         if not digest or _digest(folder / name) != digest:
             yield name
 
 
 def list_apart(folder: Path, own: Path, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of files in a folder that are none of a run's own, nor like them."""
+    """Yield the names of files in ``folder`` that are neither the run's own nor equal to them.
+
+    ``own``: the run's folder. ``files``: name -> digest of its files.
+    """
     for name, digest in files.items():
         try:
             is_one = (folder / name).samefile(own / name)

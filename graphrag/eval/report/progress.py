@@ -1,4 +1,4 @@
-"""How far a run, or a step of one, is: a bar on a terminal, plain lines in a pipe or a log."""
+"""Shows how far a run or a step is: a bar on a terminal, plain lines in a pipe or a log."""
 
 import threading
 import time
@@ -16,13 +16,14 @@ if TYPE_CHECKING:  # every command loads this module
 
 LINE_AFTER_S = 10.0
 SAME_LINE_AFTER_S = 60.0
-"""A line that says nothing new is printed again so seldom, with the time that it took so far."""
+"""Seconds after which an unchanged line is printed again, with the time taken so far."""
 
 
 class Pulse:
-    """What a step does, as lines in a pipe: now or once it lasts, and that it goes on.
+    """Prints what a step does as plain lines, and repeats the line while the step lasts.
 
-    ``write`` prints a line, ``clock`` returns seconds that only grow.
+    ``write``: prints a line. ``clock``: returns seconds that only grow. ``at_once``: whether
+    ``text`` is printed now, or only if the step lasts.
     """
 
     def __init__(
@@ -46,17 +47,17 @@ class Pulse:
         self._ended.set()
 
     def say(self, text: str) -> None:
-        """Print a line now, unless it was the last."""
+        """Print a line now, unless it was the last one printed."""
         self._text = text
         if text != self._shown:
             self._print(text)
 
     def update(self, text: str) -> None:
-        """Take what is printed when it is time for a line."""
+        """Set the line to print when one is due."""
         self._text = text
 
     def beat(self) -> None:
-        """Print a line if it is time for one."""
+        """Print a line if one is due; a thread calls this every second."""
         now, text = self._clock(), self._text
         is_same = text == self._shown
         if now - self._line_at >= (SAME_LINE_AFTER_S if is_same else LINE_AFTER_S):
@@ -97,7 +98,7 @@ class BarProgress:
         self._bar.stop()
 
     def advance(self, tally: "Tally", latest: "Unit | None") -> None:
-        """Move the bar."""
+        """Move the bar to a tally."""
         note = describe_tally(tally)
         self._bar.update(self._task, completed=tally.done, total=tally.total, note=note)
 
@@ -109,14 +110,14 @@ class LineProgress(Pulse):
         super().__init__(partial(console.print, soft_wrap=True), "Evaluating ...", at_once=False)
 
     def advance(self, tally: "Tally", latest: "Unit | None") -> None:
-        """Print the first line and the last, and hand on what stands between."""
+        """Print the first tally and the last at once, and the others when a line is due."""
         line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
         is_end = latest is None or tally.done == tally.total
         (self.say if is_end else self.update)(line)
 
 
 def describe_tally(tally: "Tally") -> str:
-    """Return failures, unscored verdicts, tokens and cost as one line."""
+    """Return tokens, cost, failures and unscored verdicts as one line."""
     parts = [f"{tally.tokens:,} tokens"] if tally.tokens else []
     if tally.cost_usd:
         parts.append(money(tally.cost_usd, "$"))

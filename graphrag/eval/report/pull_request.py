@@ -1,7 +1,7 @@
-"""Two runs for a pull request and its CI: Markdown, annotations of a workflow, JUnit XML.
+"""Renders a run comparison for a pull request: Markdown, workflow annotations and JUnit XML.
 
-The JUnit form is that of the schema ``junit-10.xsd`` of Jenkins' xUnit plugin, which GitLab and
-others read as well: a suite of the gate's own answers, then one with a case for each question.
+The JUnit form follows the schema ``junit-10.xsd`` of Jenkins' xUnit plugin, which GitLab and others
+read as well: one suite with the gate's decisions, and one with a case for each question.
 """
 
 import re
@@ -41,10 +41,10 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | None = None) -> str:
-    """Return the comparison as Markdown: the answer, a table, what flipped.
+    """Return a comparison as Markdown: the answer, a table, what flipped.
 
-    ``usages``: run id -> all that the run took. At most 60,000 bytes; where lines had to be left
-    out their number is told.
+    At most 60,000 bytes; if lines are left out, the text says how many. ``usages``: run id -> all
+    that the run took.
     """
     rooms: dict[str, list[str]] = {}  # what was warned of, once for both runs
     for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
@@ -99,7 +99,7 @@ def _details(name: str, lines: Sequence[str]) -> list[str]:
 
 
 def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
-    """Join lines, then folds, within the bound; a fold is there whole or not at all."""
+    """Join lines, then folded blocks, within the limit; a block is there whole or not at all."""
     page: list[str] = []
     room, n_out = _MOST_BYTES, 0
     for block in (*([line] for line in visible), *folded):
@@ -115,11 +115,11 @@ def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
 
 
 def render_junit(comparison: RunComparison) -> str:
-    """Return JUnit XML: test cases of the gate's answers, and one for each question.
+    """Return JUnit XML with a test case for each gate decision and for each question.
 
-    Of the gate there is one for each method and metric, INCONCLUSIVE as skipped. A question that
-    is newly wrong is a failure, one whose search failed an error, one without a verdict or a
-    counterpart is skipped; its class is the metric and the method.
+    The gate decides once for each method and metric; INCONCLUSIVE is skipped. A question that is
+    newly wrong is a failure, one whose search failed is an error, and one without a verdict or a
+    counterpart is skipped. The class of its case names the metric and the method.
     """
     suites, label = ElementTree.Element("testsuites"), in_brackets(label_of(comparison))
     cases: list[ElementTree.Element] = []
@@ -163,5 +163,5 @@ def _suite(name: str, cases: list[ElementTree.Element]) -> ElementTree.Element:
 
 
 def _allowed(text: str) -> str:
-    """Return a text without keys, and with a mark for each character that XML forbids."""
+    """Return a text without API keys, and with a mark for each character that XML forbids."""
     return _FORBIDDEN.sub("\ufffd", redact(text))

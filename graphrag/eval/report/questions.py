@@ -1,4 +1,4 @@
-"""One question of a run on the terminal: answers, verdicts, evidence, cost, and the way to them."""
+"""Prints one question of a run: answers, verdicts, evidence, cost, and the way of ToG searches."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,15 +29,17 @@ _UNSEEN = "none were seen: what it asked, if anything, went past graphrag's mode
 ShownAnswer: TypeAlias = tuple[
     str, QueryResult, Mapping[str, float | None], Sequence[KeptCalls] | None
 ]
-"""What it is called, a result, its measures as in retrieval_results.json, the calls to print."""
+"""What the answer is called, its result, its measures as in retrieval_results.json, and the calls
+to print."""
 
 
 def show_question(
     console: Console, sample: Sample, answers: Iterable[ShownAnswer], full: bool = False
 ) -> None:
-    """Print a question: each method's answer, verdicts with reasons, evidence, cost and way.
+    """Print a question with each method's answer, verdicts and reasons, evidence, cost and way.
 
-    ``full``: with the context that the model was shown, and long texts of calls whole.
+    The way is the calls of a Think-on-Graph search. ``full``: also print the context that the model
+    was shown, and long texts of calls whole.
     """
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
     lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
@@ -69,8 +71,8 @@ def find_wrong(
 ) -> tuple[list[str], list[str]]:
     """Return the ids of the questions that a method has wrong by a metric, failed or unscored.
 
-    Then those that it has right and another wrong. Of both, those whose row the judge doubts come
-    first.
+    The second list has those that only other methods have wrong. In both, questions whose row the
+    judge doubts come first.
     """
     wrong: dict[str, set[str]] = {}
     for result in results:
@@ -88,7 +90,7 @@ def find_wrong(
 def list_wrong(
     samples: Sequence[Sample], results: Iterable[QueryResult], ids: Iterable[str]
 ) -> Iterator[str]:
-    """Yield a line a question, in the order of ``ids``, of what is wrong with its answers."""
+    """Yield a line per question, in the order of ``ids``, on what is wrong with its answers."""
     by_id = {sample.id: sample for sample in samples}
     answers = grouped((result.sample_id, result) for result in results)
     for sample_id in ids:
@@ -98,7 +100,10 @@ def list_wrong(
 
 
 def name_wrong(result: QueryResult) -> str:
-    """Return what failed, and which verdicts are 0 or missing; "" of an answer without any."""
+    """Return why an answer counts as wrong: its failure, or verdicts that are 0 or missing.
+
+    "" if it does not.
+    """
     if result.failure is not None:
         return f"failed ({result.failure.kind})"
     scores = {metric: result.scores.get(metric) for metric in METRICS}
@@ -133,13 +138,13 @@ def _verdicts(result: QueryResult) -> list[str]:
 
 
 def _grades(result: QueryResult, names: Iterable[str]) -> Iterator[str]:
-    """Yield what further judges said of an answer, each in its own words."""
+    """Yield what further judges said of an answer, in the words of each."""
     for scorer in filter(None, map(SCORERS.find, names)):
         yield from scorer.tell(result.grades[scorer.name])
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:
-    """Return whether the evidence was retrieved; no line where there is none to look for."""
+    """Return a line on whether the evidence was retrieved; no line if there is none to look for."""
     if not sample.evidence and not sample.expected_sources:
         return []
     recall, rank = measures.get("recall"), measures.get("mrr")
@@ -178,9 +183,9 @@ def _make_tree(result: QueryResult, retrieved: Retrieved) -> "Tree | None":
 
 
 def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line]:
-    """Yield the calls of a search and of its judges, in order; of long texts both ends.
+    """Yield the calls of a search and of its judges, in order; long texts only at both ends.
 
-    ``full``: all of them.
+    ``full``: long texts whole.
     """
     if not calls:
         yield Line("  Calls: not kept; output.keep_calls keeps them", "dim")
@@ -197,7 +202,7 @@ def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line
 
 
 def _describe_call(exchange: KeptExchange) -> str:
-    """Return what a call was for, who was asked, and what it took."""
+    """Return what a call was for, which model was asked, and what it took."""
     if not exchange["attempt"]:
         return "the reply of another run: nothing was sent"
     values: Mapping[str, object] = {"error": "", **exchange["attempt"]}

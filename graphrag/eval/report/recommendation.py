@@ -1,4 +1,4 @@
-"""The answer of a run: which method to take, how sure that is, at what price, and what next."""
+"""Decides a run's answer: which method to use, how sure that is, at what price, and what next."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,18 +35,17 @@ _TELLING = 10  # questions from which on a difference that was seen is worth pla
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run says that is to be done, the same on every surface, in plain words.
+    """What a run tells you to do, in plain words, the same on a terminal, a page and in a file.
 
-    ``chip``: WINNER, a method is shown to be better than every other; TIED, one is taken that needs
-    less of an index, or costs less, as it is shown to lose less than the margin to each that is not
-    worse; TOO FEW, neither.
-    Of two runs PASS, FAIL, TOO FEW or, where more questions would not help, INCONCLUSIVE. "": there
-    is nothing to choose. ``headline``: what to do, after the budgets of context where methods had
-    different ones. ``score``: on how many questions it is right,
-    what was asked and is missing. ``lead``: how far it is ahead, and what that holds for.
-    ``by_kind``: where the kind of a question changes what to do. ``next``: the one thing to do
-    next, and its ``command``. ``how``: how it was computed, for who doubts.
-    ``label``: what it must be labeled with, e.g. "offline baseline models". Texts may be "".
+    ``chip``: WINNER, a method is shown to be better than every other; TIED, one that needs least of
+    an index, or costs least, is shown to lose less than the margin to each that is not worse; TOO
+    FEW, neither. For two runs: PASS, FAIL, TOO FEW or, if more questions would not help,
+    INCONCLUSIVE. "": there is nothing to choose. ``headline``: what to do, after the context
+    budgets if they differ. ``score``: on how many questions the method is right, what was asked and
+    what is missing. ``lead``: how far it is ahead, and for which questions that holds. ``by_kind``:
+    kinds of questions that call for another method. ``cost``: of a question and the index.
+    ``next``, ``command``: the one thing to do next, and its command. ``how``: how the answer was
+    computed. ``label``: a warning such as "offline baseline models". Texts may be "".
     """
 
     chip: Chip
@@ -60,9 +59,9 @@ class Answer:
     how: tuple[str, ...] = ()
     label: str = ""
     conditions: str = ""
-    """Why methods had to do without something, which the headline names."""
+    """Why methods had to do without something; the headline says without what."""
     method: str | None = None
-    """The method that it says to use, or that alone was asked."""
+    """The method to use, or the only one that was asked."""
 
     @property
     def line(self) -> str:
@@ -74,11 +73,11 @@ class Answer:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The conditions, the lead, the kinds and the cost, without what is not known."""
+        """The conditions, the lead, the kinds and the cost, without those that are ""."""
         return tuple(filter(None, (self.conditions, self.lead, self.by_kind, self.cost)))
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values, without the command, which names this machine's folders."""
+        """Return JSON-ready values, without the command, which names folders of this machine."""
         names = ("chip", "headline", "score", "lead", "by_kind", "cost", "next", "label")
         values = {name: getattr(self, name) for name in names}
         told = {"conditions": self.conditions} if self.conditions else {}
@@ -86,11 +85,11 @@ class Answer:
 
 
 def answer_run(results: "EvaluationResults") -> Answer | None:
-    """Return the answer of a run; None where no metric was to be judged.
+    """Return the answer of a run; None if no metric was to be judged.
 
-    A method is recommended when it is shown to be better than every other, or when of those not
-    shown to be worse it needs least of an index, then costs least, and is shown to lose less than
-    the equivalence margin to each of them, however the missing verdicts fell.
+    A method is recommended if it is shown to be better than every other. Else it is, of those not
+    shown to be worse, the one that needs least of an index and then costs least, if it is shown to
+    lose less than the equivalence margin to each of them, however missing verdicts fell.
     """
     analysis, label = results.analysis, label_results(results) or ""
     if analysis is None or not results.metrics or not analysis.outcomes:
@@ -245,7 +244,7 @@ class _Basis:
         return [*self._contenders, *(m for m in self._usable if m not in self._means)]
 
     def _has_scores(self, methods: Sequence[str]) -> bool:
-        """Say whether a method scores more than 0."""
+        """Return whether one of the methods scores more than 0."""
         return any(map(self._means.get, methods))
 
     def _make(
@@ -285,7 +284,7 @@ class _Basis:
         )
 
     def _mend_first(self, lacks_pairs: bool = False) -> tuple[str, str] | None:
-        """Return what is to be mended before anything else, and its command."""
+        """Return what to mend before anything else, and its command; None if nothing."""
         if lacks_pairs or self._list_missing():
             return self._tell_missing_step()
         if self._prices.budgets and not self._results.conditions.differ_by_variants:
@@ -339,7 +338,7 @@ class _Basis:
             )
 
     def _list_missing(self) -> list[str]:
-        """Return which verdicts are missing, where there are too many for an answer."""
+        """Return which verdicts and searches are missing, if too many are for an answer."""
         missing = [
             f"{n:,} of {outcomes.n_planned:,} {what} of {method}"
             for method, outcomes in self._outcomes.items()
@@ -354,7 +353,7 @@ class _Basis:
         return [f"Missing: {', '.join(missing)}."] if missing else []
 
     def _lacks_pairs(self) -> bool:
-        """Say whether too few questions have a verdict on both methods of some pair."""
+        """Return whether too few questions have a verdict on both methods of some pair."""
         choices = [pair for pair in self._family if {pair.a, pair.b} <= {*self._usable}]
         return not all(has_verdicts(pair.result) for pair in choices)
 
@@ -375,7 +374,7 @@ class _Basis:
         return f"{self._format_score(method)} {whole}"
 
     def _format_score(self, method: str, by_judge: bool = False) -> str:
-        """Return a score as a number: 0 or all only where it is exactly that."""
+        """Return a score as a number; 0, or all, only if it is exactly that."""
         whole, mean = 100 if self._few is None else self._few, self._means[method]
         number = whole * ((self._outcomes[method].mean.mean or 0) if by_judge else mean)
         is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
@@ -394,14 +393,14 @@ class _Basis:
         return f"{opening}; {rest}.{judge}" if rest else f"{opening}.{judge}"
 
     def _tell_judge(self, methods: list[str]) -> str:
-        """Return what the judge says where the scores are not its own, else ""."""
+        """Return what the judge says if the scores are not its own, else ""."""
         if not self._analysis.scored_by_labels:
             return ""
         cells = [f"{method} {self._format_score(method, by_judge=True)}" for method in methods]
         return f"The judge says {join_names(cells, _MOST + 1, ', ')}."
 
     def _count_questions(self) -> str:
-        """Return how many questions were asked, and what of them is missing."""
+        """Return how many questions were asked, and which searches and verdicts are missing."""
         results, summaries = self._results, self._outcomes.values()
         documents = results.by_movie
         n_failed = sum(result.failure is not None for result in results.results)
@@ -466,11 +465,11 @@ class _Basis:
         return f"{start} {these}; other indexes may differ{count}."
 
     def _ask_more(self, pivot: str, rival: str) -> str:
-        """Return what would decide, and of questions how many more, see docs/numbers.md.
+        """Return what would decide, such as how many more questions; see docs/numbers.md.
 
-        The interval's half width shrinks with the root of the questions: to where a difference of
-        0 is shown to lie within the margin with 80 % power, and to where the difference that was
-        seen would be decided if it stays.
+        The interval's half width shrinks with the square root of the questions. They are enough
+        when a difference of 0 is shown to lie within the margin with 80 % power, and when the
+        difference that was seen would be decided if it stays.
         """
         pair, margin = self._find(rival, pivot), self._margin / 100
         if pair is None or pair.result.difference is None or not pair.result.n_pairs or not margin:
@@ -521,7 +520,7 @@ class _Basis:
         return "get what is missing", f"{command}{flag}" if command else ""
 
     def _is_near(self, method: str, rival: str) -> bool:
-        """Say whether a method is shown to lose less than the margin to another."""
+        """Return whether a method is shown to lose less than the margin to another."""
         pair = self._find(rival, method)
         is_judged = pair is not None and has_verdicts(pair.result)
         return is_judged and self._loss_limit(method, rival) < self._margin
@@ -530,7 +529,7 @@ class _Basis:
         return next((pair for pair in self._family if {pair.a, pair.b} == {a, b}), None)
 
     def _deficit(self, ahead: str, other: str) -> tuple[float, float]:
-        """Return the simultaneous limits of how many points a method is behind another."""
+        """Return the simultaneous limits of how many points ``other`` is behind ``ahead``."""
         pair = self._find(ahead, other)
         family = None if pair is None else pair.decided[1]
         if pair is None or family is None:
@@ -551,7 +550,7 @@ class _Basis:
 
 
 def _list_dead(results: "EvaluationResults", methods: Sequence[str]) -> tuple[list[str], str]:
-    """Return the methods most of whose searches failed, and a line of them, which may be ""."""
+    """Return the methods most of whose searches failed, and a line on them, or ""."""
     failed = {m: (results.counts[m]["n_search_failed"], results.counts[m]["n"]) for m in methods}
     dead = [method for method, (n_failed, n) in failed.items() if 2 * n_failed > n]
     cells = ["{} {:,} of {:,}".format(method, *failed[method]) for method in dead]
@@ -569,7 +568,7 @@ def _command(results: "EvaluationResults", command: str, *flags: str) -> str:
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:
-    """Yield what is shown of an answer: what to do, the reasons, what is next."""
+    """Yield the lines of an answer: what to do, the reasons, what is next."""
     yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
     yield from map(Line, answer.reasons)
     if answer.next:
@@ -578,10 +577,10 @@ def list_lines(answer: Answer) -> Iterator[Line]:
 
 
 def describe_more(more: float, n: int, seen: float | None = None) -> str:
-    """Return how many more questions decide, as ``n`` questions let one tell.
+    """Return a clause on how many more questions decide.
 
-    ``more``: decide whatever the difference is. ``seen``: show a difference as large as the one
-    that was seen, if that is fewer; None if no difference was seen.
+    ``more``: those that decide whatever the difference is. ``n``: those asked. ``seen``: those that
+    show a difference as large as the one seen, told if they are fewer; None if none was seen.
     """
     number = f"about {round_up(more):,}" if n >= _ENOUGH else "hundreds"
     is_fewer = seen is not None and 1 <= seen < (more if n >= _ENOUGH else min(more, _HUNDREDS))
@@ -594,6 +593,6 @@ def describe_more(more: float, n: int, seen: float | None = None) -> str:
 
 
 def _limits(low: float, high: float) -> str:
-    """Return limits of a lead in whole points, rounded outwards, or in tenths where it is small."""
+    """Return limits of a lead in whole points, rounded outwards, or in tenths if it is small."""
     low = max(0.0, low)
     return f"{low:.1f} to {high:.1f}" if low < 1 else f"{floor(low)} to {ceil(high)}"

@@ -1,4 +1,4 @@
-"""Says which kinds of questions change what a run's answer recommends."""
+"""Says for which kinds of questions a run's answer would recommend another method."""
 
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,9 @@ _MOST_GROUPS = 3
 
 
 def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
-    """Return what the kinds of questions change in an answer; "" where they change nothing.
+    """Return a sentence on kinds of questions that call for another method; "" if none does.
 
-    ``taken``: the method that the answer is to use; None where it is undecided.
+    ``taken``: the method that the answer says to use; None if it is undecided.
     """
     better = [
         (group, *choice)

@@ -1,4 +1,4 @@
-"""A run as a table of rows, one of each question, method and trial, and as CSV."""
+"""Turns a run into a pandas table, a row per question, method and trial, and that into CSV."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +19,12 @@ _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens"
 
 
 def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "pd.DataFrame":
-    """Return the rows of :meth:`EvaluationResults.to_pandas` with what is known beside them.
+    """Return the rows of :meth:`EvaluationResults.to_pandas`, with more columns.
 
-    ``retrieval``: the content of retrieval_results.json of the same run. Besides there are
-    ``run_id``, ``embedded_models`` (a label), ``abstained``, ``failure_kind``, tokens and dollars
-    of the search and, after ``judge_``, of its verdicts, missing where they were not counted; and
-    every measure of the first trial by its name, missing where it was not measured.
+    These are ``run_id``, ``embedded_models`` (a label), ``abstained``, ``failure_kind``, tokens and
+    dollars of the search and, after ``judge_``, of its verdicts, and every measure of the first
+    trial by its name. A cell is missing if nothing was counted or measured. ``retrieval``: the
+    content of the run's retrieval_results.json.
     """
     import pandas as pd
 
@@ -61,12 +61,12 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
 
 
 def _counted(usage: "Usage | None") -> dict[str, object]:
-    """Return a usage's figures; none where there are none, or they are too low."""
+    """Return a usage's figures; empty if there is none, or some calls were not counted."""
     return usage.to_dict() if usage is not None and usage.is_counted else {}
 
 
 def check_table_file(path: Path) -> None:
-    """Refuse a file whose ending names no format; raises UsageError."""
+    """Raise UsageError if the file's ending names no format that can be written."""
     if path.suffix.lower() == ".parquet":
         raise UsageError(
             f"--export {path}: Parquet is gone since version 2.0.0; name a file that ends in .csv, "
@@ -79,7 +79,7 @@ def check_table_file(path: Path) -> None:
 def render_rows(table: "pd.DataFrame") -> str:
     """Return a table as CSV.
 
-    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
     return harmless.to_csv(index=False, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""A run as lines and tables: in brief, in full, what is said beside the tables."""
+"""Builds the lines and tables of a run's report, in brief and in full."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _FULL = (
     "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
     "firsts measures scores loss criteria index_cost index_notes notes"
 )
-"""What the terminal shows of a run, in this order."""
+"""The sections that the terminal shows of a run, in this order."""
 _INDEX_NOTE = (
     "Replies that were in the project's cache count as well: an earlier build paid for them. "
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
@@ -66,7 +66,10 @@ def list_run(
     notes: Sequence[str] = (),
     full: bool = False,
 ) -> list[Part]:
-    """Return the answer of a run and what it rests on, or all of it: see :func:`make_sections`."""
+    """Return the lines and tables of a run in brief, or with ``full`` all of them.
+
+    ``figures``, ``notes``: see :func:`make_sections`.
+    """
     brief, whole = list_both(results, figures, notes)
     return whole if full else brief
 
@@ -74,7 +77,7 @@ def list_run(
 def list_both(
     results: "EvaluationResults", figures: "Figures | None" = None, notes: Sequence[str] = ()
 ) -> tuple[list[Part], list[Part]]:
-    """Return what the terminal shows of a run in brief, and in full."""
+    """Return the lines and tables that the terminal shows of a run: in brief, and in full."""
     sections = make_sections(results, figures, notes)
     n = len(analysis_of(results).outcomes_by_document)
     if n > _MOST_DOCUMENTS:
@@ -87,10 +90,10 @@ def list_both(
 def make_sections(
     results: "EvaluationResults", figures: "Figures | None" = None, notes: Sequence[str] = ()
 ) -> defaultdict[str, list[Part]]:
-    """Return name -> the lines and tables of a run that every surface takes its own from.
+    """Return section -> lines and tables of a run, from which each surface takes its own.
 
-    ``figures``: what is known beyond the verdicts; ``notes`` say what else failed. ValueError if
-    the results hold no analysis.
+    ``figures``: figures beyond the verdicts, if there are any. ``notes``: lines on what else
+    failed. Raises ValueError if the results hold no analysis.
     """
     analysis, answer = analysis_of(results), answer_run(results)
     label = label_results(results) if answer is None else None
@@ -176,7 +179,7 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
 
 
 def kinds_table(results: "EvaluationResults") -> Table:
-    """Return groups of questions x methods on the primary metric; nothing without groups."""
+    """Return means on the primary metric by group of questions and method; empty without groups."""
     groups = [group for grouping in results.kinds for group in grouping.groups]
     if not groups:
         return Table()
@@ -198,7 +201,7 @@ def kinds_table(results: "EvaluationResults") -> Table:
 
 
 def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
-    """Return what a few indexes took, by workflow and model; nothing where that is not known."""
+    """Return what a few indexes took to build, by workflow and model; empty if it is not known."""
     rows: list[list[Value]] = []
     for key, cost in costs.items():
         timed: set[str] = set()
@@ -222,7 +225,7 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
 
 
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:
-    """Yield a line on each index: what it took in all; one on all of which that is not known."""
+    """Yield a line on what each index took to build, and one on those of which it is not known."""
     if unknown := [key for key, cost in costs.items() if cost is None]:
         names = f"{'index' if len(unknown) == 1 else 'indexes'} {join_names(unknown, most=8)}"
         yield f"What {names} took to build is not known; graphrag eval --index counts it."
@@ -247,7 +250,7 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
 
 
 def describe_comparisons(analysis: "Analysis") -> Iterator[str]:
-    """Yield difference, simultaneous interval, corrected test and verdict, a line each pair."""
+    """Yield a line per pair of methods: difference, simultaneous interval, test, verdict."""
     for pair in analysis.comparisons:
         (decided, family), dropped = pair.decided, pair.result.n_dropped_pairs
         if family is None:
@@ -264,7 +267,7 @@ def describe_comparisons(analysis: "Analysis") -> Iterator[str]:
 
 
 def describe_uncorrected(analysis: "Analysis") -> list[str]:
-    """Return why labels corrected nothing, a line each reason."""
+    """Return why labels corrected nothing, a line per reason."""
     refused: dict[str, list[str]] = {}
     for pair in analysis.comparisons:
         if pair.in_family and pair.corrected is not None and pair.corrected.refused is not None:
@@ -275,7 +278,7 @@ def describe_uncorrected(analysis: "Analysis") -> list[str]:
 
 
 def describe_documents(analysis: "Analysis") -> Iterator[str]:
-    """Yield what may be said of other documents, a line each comparison on the main metric."""
+    """Yield a line per comparison on the primary metric on whether other documents would agree."""
     for pair in analysis.comparisons:
         view = pair.result.by_document
         if not pair.in_family or view is None or len(view.documents) < 2:
@@ -293,7 +296,7 @@ def describe_documents(analysis: "Analysis") -> Iterator[str]:
 
 
 def describe_doubts(results: "EvaluationResults") -> list[str]:
-    """Return how many questions' rows the judge doubts, and why, a line each of the first."""
+    """Return how many questions have a ground truth that the judge doubts, and the first few."""
     doubts: dict[str, str] = {}
     for result in results.results:
         if result.doubt:
@@ -310,7 +313,7 @@ def describe_doubts(results: "EvaluationResults") -> list[str]:
 
 
 def describe_gold(results: "EvaluationResults") -> list[str]:
-    """Return how many questions a person has vetted, where the dataset says so."""
+    """Return a line on how many questions a person has vetted, if the dataset says so."""
     n_gold = results.metadata.get("n_gold")
     if n_gold is None:
         return []
@@ -323,7 +326,7 @@ def describe_gold(results: "EvaluationResults") -> list[str]:
 
 
 def describe_costs(results: "EvaluationResults") -> Iterator[str]:
-    """Yield what the tables leave out: what was cached, and what is part of no result."""
+    """Yield what the tables leave out: cached tokens, and calls that belong to no result."""
     cached: list[str] = []
     for method, usage in results.efficiency.items():
         tokens, n = usage.get("cached_prompt_tokens"), usage.get("calls_reporting_cached_tokens")
@@ -377,7 +380,7 @@ def describe_failures(results: "EvaluationResults") -> Iterator[str]:
 
 
 def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
-    """Return each method of which every search failed, and why the first did."""
+    """Return method -> why its first search failed, for methods all of whose searches failed."""
     failures = {method: [r.failure for r in searches] for method, searches in _by_method(results)}
     return {
         method: first.message
@@ -387,7 +390,7 @@ def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
 
 
 def describe_left_out(results: "EvaluationResults") -> Iterator[str]:
-    """Yield a line on the parameters that models refused, of the judge and of each method."""
+    """Yield lines on the parameters that the models of methods and of the judge refused."""
     refused = refused_parameters(results.results)
     alike: dict[tuple[str, ...], list[str]] = {}
     for who, told in {"judge": "the judge", **{m: m for m in results.metadata["methods"]}}.items():

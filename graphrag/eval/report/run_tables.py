@@ -1,4 +1,4 @@
-"""The tables of a run, the same on a terminal, on its page and in a notebook."""
+"""Builds the tables of a run, the same on a terminal, on its page and in a notebook."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ RIGHT = {
     "relevance": "relevant",
     "completeness": "complete",
 }
-"""Metric -> what an answer is that has it."""
+"""Metric -> the adjective for an answer that scores 1 on it."""
 _BY_LABELS = {True: "by people's labels", False: "corrected by people's labels"}
 _MOST_DOCUMENTS = 200
 _MOST_CAUSE = 300
@@ -63,6 +63,7 @@ STAGE_NAMES: dict[Stage, str] = {
     "in_answer": "said",
     "judged_correct": "verdict",
 }
+"""Stage -> the heading of its column."""
 LOST: dict[Stage, str] = {
     "in_source": "not in the source",
     "in_text_unit": "in no text unit",
@@ -75,11 +76,12 @@ LOST: dict[Stage, str] = {
 }
 """Stage -> what became of the evidence that was lost there."""
 FailureKind: TypeAlias = tuple[str, str | None, str]
-"""Method, metric and cause; no metric of a search, no method of a further scorer's judgments."""
+"""Method, metric and cause. The metric is None if the search failed; the method is "" if a further
+scorer's judgment did."""
 
 
 def label_results(results: "EvaluationResults") -> str | None:
-    """Return what a table must be labeled with; None when there is nothing to say."""
+    """Return the label that a run's tables must carry; None if there is none."""
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
@@ -88,7 +90,7 @@ def label_results(results: "EvaluationResults") -> str | None:
 
 
 def by_score(analysis: "Analysis") -> list[str]:
-    """Return the methods, the highest score on the primary metric first, then those without."""
+    """Return the methods by their score on the primary metric, highest first, unscored last."""
     means = {method: score.mean for method, score in analysis.scores.items()}
     return sorted(means, key=lambda m: (means[m] is None, -(means[m] or 0)))
 
@@ -96,8 +98,8 @@ def by_score(analysis: "Analysis") -> list[str]:
 def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     """Return the main table: score, what is behind it and what it costs, the best method first.
 
-    A column that says nothing is left out: all judged, none failed or declined, no price known.
-    Scores that labels correct stand first, and the judge's beside them.
+    A column without information is left out: all judged, none failed or declined, no price. Scores
+    that labels correct come first, the judge's next to them.
     """
     primary, rows = analysis.primary, list[list[Value]]()
     corrected = analysis.scores if analysis.scored_by_labels else {}
@@ -160,7 +162,7 @@ def _found(n: int, name: str, outcome: str) -> Value:
 
 
 def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
-    """Return each method's means on metrics by the judge, each with its interval and n."""
+    """Return each method's means on all metrics by the judge, with interval and n."""
     return means_table(metrics, analysis.outcomes, by_judge(analysis)) if metrics else Table()
 
 
@@ -169,8 +171,8 @@ def means_table(
 ) -> Table:
     """Return each method's means on metrics.
 
-    Where a failed search has nothing to judge, and searches failed, the mean in which they count 0
-    has a column of its own.
+    If searches failed on a metric for which they leave nothing to judge, a second column has the
+    mean in which they count 0.
     """
     columns = list[tuple[str, bool]]()
     for metric in metrics:
@@ -193,12 +195,12 @@ def means_table(
 
 
 def by_judge(analysis: "Analysis") -> str:
-    """Return whose means these are where the scores are not the judge's."""
+    """Return ", by the judge" if the run's scores are by labels and these means are not, or ""."""
     return ", by the judge" if analysis.scored_by_labels else ""
 
 
 def documents_table(analysis: "Analysis") -> Table:
-    """Return documents x methods on the primary metric; nothing with one document."""
+    """Return means on the primary metric by document and method; empty with one document."""
     by_document, methods = analysis.outcomes_by_document, list(analysis.outcomes)
     if len(by_document) < 2:
         return Table()
@@ -227,7 +229,7 @@ _BESIDE = {
 
 
 def spent_beside(results: "EvaluationResults") -> dict[str, list[Any]]:
-    """Return what is part of no result -> its calls, tokens and dollars (None: unknown)."""
+    """Return name -> calls, tokens and dollars (None: unknown) of what belongs to no result."""
     usages: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
     return {
         what: [
@@ -241,9 +243,9 @@ def spent_beside(results: "EvaluationResults") -> dict[str, list[Any]]:
 
 
 def spent_table(results: "EvaluationResults") -> Table:
-    """Return what the run took in all: calls, tokens, and dollars where any were paid.
+    """Return what the run took in all: calls, tokens, and dollars if any were paid.
 
-    Of a run that judged another one's responses again, the searches are that one's.
+    If the run judged another run's responses again, that run's searches are left out.
     """
     by_method, further = results.efficiency, results.figures.get("further_judges")
     if not by_method:
@@ -273,7 +275,7 @@ def spent_table(results: "EvaluationResults") -> Table:
 
 
 def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
-    """Return how quick and how dear each method's searches are."""
+    """Return how fast and how expensive each method's searches are."""
     paid = any(usage["cost_usd"] != 0 for usage in results.efficiency.values())
     rows: list[list[Value]] = []
     for method in by_score(analysis):
@@ -325,7 +327,7 @@ def repeats_table(repeats: "RepeatAnalysis") -> Table:
 
 
 def pairs_table(analysis: "Analysis") -> Table:
-    """Return every pair of methods on the primary metric."""
+    """Return the difference of every pair of methods on the primary metric."""
     rows: list[list[Value]] = []
     for pair in analysis.comparisons:
         decided, limits = pair.decided
@@ -359,7 +361,7 @@ def pairs_table(analysis: "Analysis") -> Table:
 
 
 def failures_table(results: "EvaluationResults") -> Table:
-    """Return searches that failed and verdicts that are missing, by cause; nothing without any."""
+    """Return failed searches and missing verdicts by cause; no row if there are none."""
     return tabulate_failures(
         Counter(
             (result.method, metric, name_cause(failure))
@@ -371,12 +373,12 @@ def failures_table(results: "EvaluationResults") -> Table:
 
 
 def name_cause(failure: "Failure") -> str:
-    """Return why something failed, as long as a table and a list hold it."""
+    """Return the kind and message of a failure, cut to what a table and a list can hold."""
     return f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
 
 
 def tabulate_failures(causes: Counter[FailureKind], most: int | None = None) -> Table:
-    """Return how often what failed; nothing of nothing."""
+    """Return how often each failure occurred, the most frequent first; no row without any."""
     rows: list[list[Value]] = []
     for (method, metric, cause), times in causes.most_common(most):
         what, query = "search failed, counts 0", {"cause": cause}
@@ -392,7 +394,7 @@ def tabulate_failures(causes: Counter[FailureKind], most: int | None = None) -> 
 
 
 def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]:
-    """Yield what was measured without a model, and traced to the index, where anything was."""
+    """Yield the measures that need no model, and those traced to the index, if there are any."""
     for title, groups in _MEASURES.items():
         by_name = {
             name: summary.form
@@ -443,7 +445,7 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
 
 
 def loss_table(figures: "Figures") -> Table:
-    """Return where answers were lost; nothing where no question has evidence."""
+    """Return at which stage answers were lost; empty if no question has evidence."""
     traced = _list_traced(figures)
     if not traced:
         return Table()
@@ -487,7 +489,7 @@ def loss_table(figures: "Figures") -> Table:
 
 
 def split_loss(figures: "Figures") -> tuple[Table, Table]:
-    """Return :func:`loss_table` over all documents, and that of each where there are several."""
+    """Return :func:`loss_table` over all documents, and one by document if there are several."""
     whole, n = loss_table(figures), sum(row.imdb_key is not None for row in _list_traced(figures))
     if n == len(whole.rows):
         return whole, Table()
@@ -496,7 +498,7 @@ def split_loss(figures: "Figures") -> tuple[Table, Table]:
 
 
 def _list_traced(figures: "Figures") -> list[LossRow]:
-    """Return the rows of documents, and those over all where these do not say the same again."""
+    """Return the loss rows of each document and, if there are several, those over all."""
     documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
     return [
         row
@@ -506,7 +508,7 @@ def _list_traced(figures: "Figures") -> list[LossRow]:
 
 
 def _count_ends(row: LossRow) -> dict[str, Value]:
-    """Return column -> answers; each answer counts in one."""
+    """Return column -> number of answers; each answer counts in one column."""
     ends: dict[str, tuple[int, str]] = {
         **{STAGE_NAMES[stage]: (n, stage) for stage, n in row.lost.items()},
         "unknown": (row.n_unknown, "unknown"),
@@ -522,7 +524,7 @@ def _count_ends(row: LossRow) -> dict[str, Value]:
 
 
 def score_tables(figures: "Figures") -> list[Table]:
-    """Return a table of each scorer that has said anything: means of its parts, and counts."""
+    """Return a table for each further scorer with results: means of its parts, and counts."""
     tables: list[Table] = []
     for name, by_method in figures.scores.items():
         rows = by_method.values()
@@ -566,7 +568,7 @@ def score_tables(figures: "Figures") -> list[Table]:
 
 
 def criteria_table(figures: "Figures") -> Table:
-    """Return what each method reached of the success criteria; nothing without any."""
+    """Return which success criteria each method reached; empty without criteria."""
     methods = list(dict.fromkeys(criterion.method for criterion in figures.criteria))
     cells: dict[str, dict[str, str]] = {}
     for criterion in figures.criteria:

@@ -1,7 +1,7 @@
-"""Lines and tables, and what becomes of them: a terminal's text, Markdown, JSON, cells of a page.
+"""Defines the lines and tables of reports, and shows them on a terminal, in Markdown and as JSON.
 
-Texts of questions, documents and models are anybody's: as they stand they could mention people,
-close issues, or end the table of a Markdown page that they stand in.
+Texts of questions, documents and models may come from anybody. Unescaped, they could mention
+people, close issues, or end the Markdown table that they stand in.
 """
 
 import re
@@ -20,7 +20,7 @@ from graphrag.text.phrases import shorten
 from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
-"""What a column holds; all but text stands at the right, as numbers do."""
+"""What a column holds. Text is aligned to the left, everything else to the right."""
 METHOD: tuple[str, Kind] = ("method", "text")
 _FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
 STYLES = {
@@ -29,7 +29,7 @@ STYLES = {
     **dict.fromkeys(("INCONCLUSIVE", "TOO FEW", "warning", "incomplete"), "yellow"),
     "not applicable": "dim",
 }
-"""Answers of runs, of the gate, of suites and of checks, in their colors."""
+"""The color of each answer of a run, a gate, a suite or a check."""
 _MOST_OF_A_LINE = 2_000
 _SHORT_NAME = 16
 _TERMINAL = 82  # 80 columns, and the blanks after the last cell
@@ -39,7 +39,8 @@ _TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as i
 _LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
 _NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
 _PART = r"""(?:'[^'`|]*'|"[^"`|]*"|[^\s'"`|;(),.]|[,.](?=[^\s'"`|;()]))"""
-"""Of a word of a command: what ends one in a sentence is quoted in it, but for a stop inside."""
+"""A part of a word of a command. Characters that end a command in a sentence belong to it only in
+quotes, and stops only inside a word."""
 _PATH = rf"""(?:(?=['"/\\.~]|\w:\\){_PART}*?(?:['"][^'"`|]*)?(?<=[/\\]))?"""
 _COMMAND = re.compile(
     rf"""(?<![^\s(]){_PATH}(?:(?:graphrag|gtog)(?:\.exe)?['"]? eval"""
@@ -49,7 +50,10 @@ _COMMAND = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence; one that holds a command is never wrapped, so that it can be pasted."""
+    """A sentence of a report.
+
+    ``is_command``: whether it holds a command. It is then never wrapped, so that it can be pasted.
+    """
 
     text: str
     style: str = ""
@@ -58,14 +62,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A figure of answers, and the query by which the run's page lists them."""
+    """A number of answers, and the query by which the run's page lists them."""
 
     value: str | int
     query: Mapping[str, str]
 
     @property
     def address(self) -> str:
-        """Where the page lists them."""
+        """The address on the run's page that lists these answers."""
         return f"#f?{urlencode({name: value for name, value in self.query.items() if value})}"
 
 
@@ -74,11 +78,11 @@ Value: TypeAlias = str | float | tuple[float | None, float | None] | Found | Non
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under named columns, of which the first names the rows; without, nothing.
+    """A table of a report, whose first column names the rows; ``Table()`` shows nothing.
 
-    A text stands as it is, None as "-", a number or two limits as the column's kind has them.
-    ``note`` says how it is to be read; ``most``: columns beside the names that 80 columns hold, 0
-    of one that is never split.
+    A text is shown as it is, None as "-", and a number or a pair of limits as its column's
+    :data:`Kind` says. ``note``: how to read the table. ``most``: how many columns, besides the
+    names, fit into 80 characters; 0: the table is never split.
     """
 
     title: str = ""
@@ -89,12 +93,12 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The columns' headings."""
+        """The headings of the columns."""
         return [name for name, _ in self.columns]
 
     @property
     def texts(self) -> list[list[str]]:
-        """The rows as text."""
+        """The cells of each row as text."""
         return [
             [show_value(value, kind) for value, (_, kind) in zip(row, self.columns, strict=True)]
             for row in self.rows
@@ -102,13 +106,13 @@ class Table:
 
     @property
     def links(self) -> list[list[str]]:
-        """The rows as addresses on the run's page; "" of what finds no answers."""
+        """The address of each cell's answers on the run's page; "" if it lists none."""
         return [[v.address if isinstance(v, Found) else "" for v in row] for row in self.rows]
 
     def split(self) -> "Iterator[Table]":
-        """Yield it as several that 80 columns hold, the title on the first, the note on the last.
+        """Yield tables that fit into 80 characters, the title on the first, the note on the last.
 
-        Nothing is left of one without columns beside the names.
+        A table that has only the column of names yields nothing.
         """
         if not self.most:
             yield self
@@ -124,6 +128,7 @@ class Table:
 
 
 Part: TypeAlias = Line | Table
+"""A piece of a report."""
 
 
 def part_to_json(part: Part) -> dict[str, object]:
@@ -137,7 +142,7 @@ def part_to_json(part: Part) -> dict[str, object]:
 
 
 def part_from_json(values: Mapping[str, Any]) -> Part:
-    """Return what :func:`part_to_json` was given."""
+    """Return the line or table that :func:`part_to_json` was given."""
     if "text" in values:
         return Line(**values)
     columns = [(name, kind) for name, kind in values["columns"]]
@@ -160,7 +165,7 @@ def _value_from_json(value: Any) -> Value:
 
 
 def show_value(value: Value, kind: Kind) -> str:
-    """Return a value as its kind is shown; see :class:`Table`."""
+    """Return a cell's value as text, by the kind of its column; see :class:`Table`."""
     if isinstance(value, Found):
         value = value.value
     if value is None:
@@ -175,10 +180,10 @@ def show_value(value: Value, kind: Kind) -> str:
 
 
 def show(console: Console, parts: Iterable[Part]) -> None:
-    """Print lines, between words wrapped on a terminal and whole in a pipe, and tables.
+    """Print lines and tables. Lines are wrapped on a terminal and left whole in a pipe.
 
-    A table's title and note are lines of their own: within it they would be broken at its width,
-    however narrow it is.
+    A table's title and note are printed as lines: inside the table they would be wrapped at its
+    width, however narrow it is.
     """
     for part in parts:
         if isinstance(part, Line):

@@ -1,4 +1,4 @@
-"""The rows of one run: its summary and files."""
+"""Computes the figures of one run from its rows; exports what users import of them."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""From rows to figures with intervals: states, means, comparisons, repeats, efficiency.
+"""Computes a run's figures from its rows: means with intervals, comparisons, repeats, efficiency.
 
-All but repeats works on rows, so that a run in memory, a run in the store and a results file
-are analyzed by the same functions.
+Everything except repeats needs only rows, so that a run in memory, a run in the store and a results
+file are analyzed by the same functions.
 """
 
 from collections import Counter
@@ -48,10 +48,10 @@ from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
 from graphrag.eval.types.query_results import QueryResult
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Method -> document -> searches that the method was to make about it."""
+"""Method -> document -> number of searches that the method was to make about it."""
 _Kind: TypeAlias = tuple[str, Row | None, Row | None, int]
-"""A document, a search of each method that ended as others did, None of one that was not made, and
-how many such pairs there are."""
+"""A document, a search of each method that ended as others did (None: it was not made), and how
+many such pairs there are."""
 _ORACLE = "oracle"
 _CORRECTED = (
     *("refused", "n_labels", "difference", "low", "high", "se", "p", "p_holm"),
@@ -61,10 +61,10 @@ _CORRECTED = (
 
 
 def usable_methods(methods: Iterable[str]) -> list[str]:
-    """Return the methods that an answer may name; a control alone is all that there is.
+    """Return the methods that an answer may name: all except an oracle, unless it is alone.
 
-    An oracle is shown the evidence itself, so that nobody can use it. It costs as little as it is
-    good, and would win, or beat what people choose between.
+    An oracle is shown the evidence itself, so nobody can use it. It is as cheap as it is good, and
+    would win, or beat the methods that people choose between.
     """
     names = [*methods]
     return [method for method in names if method != _ORACLE] or names
@@ -74,10 +74,12 @@ def usable_methods(methods: Iterable[str]) -> list[str]:
 class CorrectedComparison:
     """A comparison of two methods after people's labels corrected it for the judge's errors.
 
-    ``refused`` says why it was not corrected, and all but ``n_labels``, the questions that are
-    labeled on both methods, is None then. ``result``: with the corrected difference, limits and
-    test, ``family`` None outside it; ``se``: standard error of the difference; ``judged_alone``:
-    the verdict without the correction.
+    - ``refused``: why it was not corrected; all fields except ``n_labels`` are then None.
+    - ``n_labels``: questions that are labeled on both methods.
+    - ``result``: the comparison with the corrected difference, limits and test; ``family`` is None
+      outside the family.
+    - ``se``: standard error of the difference.
+    - ``judged_alone``: the verdict without the correction.
     """
 
     refused: str | None
@@ -88,7 +90,7 @@ class CorrectedComparison:
     judged_alone: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values: the figures of result and family beside the rest."""
+        """Return JSON-ready values; the figures of result and family stand beside the others."""
         values = asdict(self)
         values |= {**(values.pop("result") or {}), **(values.pop("family") or {})}
         return {name: values.get(name) for name in _CORRECTED}
@@ -96,11 +98,12 @@ class CorrectedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two methods on one metric; ``in_family`` marks those whose p is Holm-corrected.
+    """Two methods compared on one metric.
 
-    What is outside the family, fixed beforehand as the method pairs on the primary metric, is
-    exploratory: its ``family`` is None. ``corrected``: by people's labels, where the run has some;
-    the verdict is by it then.
+    ``in_family``: whether the pair is in the family of tests that Holm corrects. The family is
+    fixed beforehand as all pairs on the primary metric; other comparisons are exploratory, and
+    their ``family`` is None. ``corrected``: the comparison as people's labels correct it, if the
+    run has labels; the verdict then goes by it.
     """
 
     a: str
@@ -114,19 +117,19 @@ class Comparison:
 
     @property
     def is_corrected(self) -> bool:
-        """Whether labels decide it."""
+        """Whether labels decide the comparison."""
         return self.corrected is not None and self.corrected.refused is None
 
     @property
     def decided(self) -> tuple[PairedDifference, FamilyFigures | None]:
-        """What the verdict is by."""
+        """The result that the verdict goes by, with its figures in the family."""
         if self.corrected is None or self.corrected.result is None:
             return self.result, self.family
         return self.corrected.result, self.corrected.family
 
     @property
     def verdict(self) -> str:
-        """What it shows, in words."""
+        """What the comparison shows, in words."""
         result, family = self.decided
         words = verdict_in_words(result, self.a, self.b, family)
         if self.corrected is None or not self.is_corrected:
@@ -135,7 +138,7 @@ class Comparison:
 
     @property
     def ordered(self) -> tuple[str, str] | None:
-        """The method that is shown to be better, and the other; None when neither is."""
+        """The method that is shown to be better, and the other; None if neither is."""
         sign = shown_sign(self.decided[0])
         return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[sign]
 
@@ -153,11 +156,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The methods that the comparisons on the primary metric leave over, of those people can use.
+    """The methods that win or stay undefeated on the primary metric, of those that people can use.
 
-    ``winner`` is shown to be better than every other method; None when none is, or there is only
-    one. ``contenders``: those with a mean that no other is shown to be better than, the highest
-    mean first. ``beaten``: method -> the one with the highest mean that is shown to be better.
+    - ``winner``: shown to be better than every other method; None if none is, or there is only one.
+    - ``contenders``: methods with a mean that no other is shown to be better than, the highest mean
+      first.
+    - ``beaten``: method -> the one with the highest mean that is shown to be better.
     """
 
     winner: str | None
@@ -166,10 +170,10 @@ class Best:
 
 
 def find_best(means: Mapping[str, float | None], wins: Iterable[tuple[str, str] | None]) -> Best:
-    """Return what is left over.
+    """Return the winner, the contenders and the beaten methods.
 
-    ``means``: method -> mean of the primary metric, or area under it; None without any. ``wins``:
-    a method, and one that it is shown to be better than on that metric; None is left out.
+    ``means``: method -> mean of the primary metric, None if there is none. ``wins``: pairs of a
+    method and one that it is shown to be better than; a None among them is ignored.
     """
     usable = usable_methods(means)
     scores = {method: mean for method in usable if (mean := means[method]) is not None}
@@ -192,9 +196,9 @@ def find_best(means: Mapping[str, float | None], wins: Iterable[tuple[str, str] 
 class EfficiencyFigures:
     """What a method's searches cost, with intervals where they exist.
 
-    ``is_pareto``: whether no other method that people can use beats it, see ``latency.pareto_set``;
-    None when it can't be compared, as its score on the primary metric, its tokens or its latency is
-    not known, and of an oracle.
+    ``is_pareto``: whether no other method that people can use beats it, see ``latency.pareto_set``.
+    None for an oracle, and if the method can't be compared: its score on the primary metric, its
+    tokens or its latency is not known, or budgets differ.
     """
 
     latency_median: LatencyQuantile
@@ -207,10 +211,13 @@ class EfficiencyFigures:
 class Analysis:
     """Every figure of a run beyond its plain means.
 
-    ``outcomes``: method -> metric -> Outcomes, with intervals of estimand A (new questions on these
-    documents), stratified by document; ``outcomes_by_document``: document -> the same.
-    ``comparisons``: every pair of methods on every metric, the primary one first.
-    ``corrected_means``: metric that people labeled -> method -> its mean as the labels correct it.
+    - ``primary``: the primary metric.
+    - ``outcomes``: method -> metric -> Outcomes. The intervals are for new questions on these
+      documents (estimand A), stratified by document.
+    - ``outcomes_by_document``: document -> the same.
+    - ``comparisons``: every pair of methods on every metric, the primary metric first.
+    - ``efficiency``: method -> its efficiency.
+    - ``corrected_means``: metric that people labeled -> method -> its mean as labels correct it.
     """
 
     primary: str
@@ -224,7 +231,7 @@ class Analysis:
 
     @property
     def scored_by_labels(self) -> bool:
-        """Whether labels correct every mean on the primary metric that there is."""
+        """Whether labels correct every mean on the primary metric."""
         corrected = self.corrected_means.get(self.primary, {})
         judged = [m for m, outcomes in self.outcomes.items() if outcomes[self.primary].mean.n]
         return bool(judged) and all(m in corrected and corrected[m].refused is None for m in judged)
@@ -244,12 +251,12 @@ class Analysis:
 
     @property
     def best(self) -> Best:
-        """What the comparisons on the primary metric leave over."""
+        """The winner, contenders and beaten methods on the primary metric."""
         means = {method: score.mean for method, score in self.scores.items()}
         return find_best(means, [pair.ordered for pair in self.comparisons if pair.in_family])
 
     def to_dict(self) -> dict[str, object]:
-        """Return the figures as JSON-ready sections; undefined is None."""
+        """Return the figures as JSON-ready sections; an undefined figure is None."""
         return {
             "primary_metric": self.primary,
             "best": to_jsonable_python(self.best),
@@ -268,14 +275,14 @@ def analyse(
     planned: Planned | None = None,
     margin: float = EQUIVALENCE_MARGIN,
 ) -> Analysis:
-    """Compute every figure of a run from one row a question, method and trial.
+    """Compute every figure of a run from rows, one per question, method and trial.
 
-    ``methods``, ``metrics``: in the order in which they are reported; the first metric is the
-    primary one. On a metric that is not among them failed searches alone are no mean. ``planned``:
-    by default the searches that the rows hold of any method. ``margin``: within which methods are
-    equivalent, in (0, 1).
+    - ``methods``, ``metrics``: in the order of reports; the first metric is the primary one. On a
+      metric that is not among them, failed searches alone make no mean.
+    - ``planned``: the planned searches; None: those that the rows of any method hold.
+    - ``margin``: the difference, in (0, 1), within which methods are equivalent.
 
-    ValueError if a row was not planned.
+    Raises ValueError if a row was not planned.
     """
     if planned is None:
         searches = dict.fromkeys((row.key, row.trial) for row in rows)
@@ -314,7 +321,10 @@ def analyse(
 def summarize_rows(
     rows: Sequence[Row], metrics: Sequence[str], n_planned: int, stratified: bool
 ) -> dict[str, Outcomes]:
-    """Return metric -> Outcomes of one method; on ``metrics`` responses were to be judged."""
+    """Return metric -> Outcomes of one method; on ``metrics`` its responses were to be judged.
+
+    ``stratified``: whether intervals are stratified by document.
+    """
     is_repeated = any(row.trial for row in rows)
     ends = [row.end for row in rows]
     first = dict(zip(reversed(ends), reversed(rows), strict=True))
@@ -342,9 +352,10 @@ def summarize_rows(
 
 
 def may_wait(rows: Iterable[Row], metric: str, metrics: Collection[str]) -> bool:
-    """Say whether an answer may wait to be judged on a metric, which is one of ``metrics``.
+    """Return whether an answer may still wait for its verdict on ``metric``, one of ``metrics``.
 
-    Of one with a verdict the question has nothing to judge on it.
+    If an answer has a verdict on another metric, its question has nothing to judge on this one,
+    unless the judge reads the context for it.
     """
     by_context = "context" in JUDGED_METRICS[metric].fields
     open_states = {State.NOT_JUDGED, State.ABSTAINED}
@@ -355,9 +366,9 @@ def may_wait(rows: Iterable[Row], metric: str, metrics: Collection[str]) -> bool
 def _compare_methods(
     by_method: Mapping[str, Sequence[Row]], planned: Planned, metrics: Sequence[str], margin: float
 ) -> list[Comparison]:
-    """Compare every pair of methods on every metric, by the means of questions over searches.
+    """Compare every pair of methods on every metric, by the mean score of each question.
 
-    The pairs on the first metric are a family.
+    The pairs on the first metric are the family.
     """
     comparisons: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
@@ -398,7 +409,7 @@ def _compare_methods(
 
 
 def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
-    """Pair the searches of two methods; most pairs of a long run ended as others did."""
+    """Pair the searches of two methods, and count pairs that ended alike as one kind."""
     ours, theirs = ({(row.key, row.trial): row for row in rows} for rows in (a, b))
     kinds: dict[object, tuple[str, Row | None, Row | None]] = {}
     times = Counter[object]()
@@ -415,7 +426,10 @@ def pair_items(
     b: Mapping[QuestionKey, float | None],
     keys: Iterable[QuestionKey] | None = None,
 ) -> PairCounts:
-    """Count the scores of the questions (None: all) that both methods were asked, each once."""
+    """Count the pairs of scores on questions that both methods were asked, each question once.
+
+    ``keys``: the questions that count; None: all.
+    """
     return Counter[tuple[Score, Score, Hashable]](
         (a[key], b[key], key[0] or None)
         for key in (a if keys is None else keys)
@@ -426,10 +440,10 @@ def pair_items(
 def _pair_searches(
     kinds: Sequence[_Kind], metric: str, planned_a: Mapping[str, int], planned_b: Mapping[str, int]
 ) -> PairCounts:
-    """Pair the searches that both methods were to make; those that are not there miss a score.
+    """Count the pairs of scores of searches that both methods were to make.
 
-    A control may be asked fewer questions: what the other was asked beyond these is no pair. Nor is
-    one where either has nothing to judge.
+    A search that is missing has no score. A control may be asked fewer questions: what only the
+    other method was asked makes no pair. Nor does a search that leaves nothing to judge.
     """
     counts = Counter[tuple[Score, Score, Hashable]]()
     made: dict[str, list[_Kind]] = {document: [] for document in planned_a}
@@ -473,21 +487,22 @@ def _efficiency(
 
 
 def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
-    """Return a quantile of what was measured; a failed search stays in, as one that takes longer.
+    """Return a quantile of the latencies; a failed search counts as one that would take longer.
 
-    Without limits where questions were searched more than once: those take searches as independent.
+    There are no limits if questions were searched more than once, because limits take searches as
+    independent.
     """
     result = latency_quantile(latencies_of(rows), quantile)
     return replace(result, low=None, high=None) if any(row.trial for row in rows) else result
 
 
 def latencies_of(rows: Sequence[Row]) -> list[Latency]:
-    """Return the latencies that were measured."""
+    """Return the latencies of the rows on which one was measured."""
     return [Latency(r.latency_s, r.censored) for r in rows if r.latency_s is not None]
 
 
 def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
-    """Return it by question: its searches count together."""
+    """Return the cost per correct question; the searches of a question count together."""
     costs = grouped((row.key, row.cost_usd) for row in rows)
     correct = item_scores(rows, "correctness")
     means = [mean_count(of_question) for of_question in costs.values()]
@@ -496,11 +511,11 @@ def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
 
 @dataclass(frozen=True, slots=True)
 class RepeatFigures:
-    """One method on one metric.
+    """How often repeats change the score of one method on one metric; None without repeats.
 
     ``search_flip_rate``: chance in [0, 1] that asking a question again changes the score.
-    ``judge_flip_rate``: that asking the judge again changes its verdict, over the responses that it
-    was asked about (no failed search). None without repeats.
+    ``judge_flip_rate``: chance that asking the judge again changes its verdict, over the responses
+    that it was asked about (no failed search).
     """
 
     method: str
@@ -511,7 +526,7 @@ class RepeatFigures:
 
 @dataclass(frozen=True, slots=True)
 class RepeatAnalysis:
-    """How often each question was searched, each response judged, and what it changed."""
+    """How often each question was searched and each response judged, and what repeats changed."""
 
     n_trials: int
     n_verdicts: int
@@ -524,9 +539,9 @@ def analyse_repeats(
     methods: Sequence[str],
     metrics: Sequence[str],
 ) -> RepeatAnalysis | None:
-    """Compute what repeats of questions and verdicts tell; None when nothing was repeated.
+    """Compute how often repeated searches and verdicts change scores; None without repeats.
 
-    ``rows``: one of each result, in their order.
+    ``rows``: one per result, in the same order.
     """
     n_trials = 1 + max((result.trial for result in results), default=0)
     n_verdicts = max([1, *(len(r.scores.get(m).repeats) for r in results for m in metrics)])
@@ -547,7 +562,7 @@ def analyse_repeats(
 def _flips(
     searches: Sequence[tuple[Row, QueryResult]], metric: str
 ) -> tuple[float | None, float | None]:
-    """Return how often searches, and verdicts, of one question differ."""
+    """Return the flip rates of searches and of verdicts."""
     scores = grouped((row.key, paired_score(row, metric)) for row, _ in searches)
     judged = [result.scores.get(metric).repeats for row, result in searches if not row.censored]
     return flip_rate(list(scores.values())), flip_rate(judged)

@@ -1,4 +1,4 @@
-"""Adding results up, and writing them down."""
+"""Adds results up to an :class:`EvaluationResults`, and renders and saves it."""
 
 import itertools
 import pkgutil
@@ -63,20 +63,22 @@ _DETAILED = (
     *("cut_replies", "cached_prompt_tokens"),
 )
 AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
-"""The means of a method's searches that can be criteria, and the digits that are shown of each."""
+"""The means over a method's searches that can be success criteria, and the digits shown of each."""
 _DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **AVERAGES}
 
 
 @dataclass(frozen=True, slots=True)
 class MethodSummary:
-    """The figures of one method.
+    """The figures of one method, from :meth:`EvaluationResults.summaries`.
 
-    Mean scores in [0, 1], as in ``means``, over failed searches and scored responses; None if there
-    are none, or only failed searches on a metric that was not asked. ``avg_latency``: seconds, over
-    responses whose latency was measured. Calls and tokens are per search, None if they are not
-    counted. ``count`` results, ``n_search_failed`` of them failed. By metric: ``n_scored``
-    responses with a verdict, without failed searches; ``n_unscored`` without one because the judge
-    failed; ``n_not_judged`` that were not to be judged on it.
+    - ``correctness``, ``faithfulness``, ``relevance``, ``completeness``: mean scores in [0, 1] over
+      failed searches and scored responses. None if there are none, or only failed searches on a
+      metric that was not asked. ``means`` has every metric.
+    - ``avg_latency``: seconds, over responses whose latency was measured. The other averages are
+      per search, None if calls are not counted.
+    - ``count``: results; ``n_search_failed`` of them failed.
+    - ``n_scored``, ``n_unscored``, ``n_not_judged``: metric -> responses with a verdict, without
+      one because the judge failed, and without one because none was asked for.
     """
 
     correctness: float | None
@@ -96,7 +98,10 @@ class MethodSummary:
     n_not_judged: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Return the first nine: scores and seconds to 3 digits, calls to 1, tokens to 0."""
+        """Return the four scores, the averages and the count.
+
+        Scores and seconds are rounded to 3 digits, calls to 1, tokens to 0.
+        """
         values: dict[str, float | None] = {name: getattr(self, name) for name in _DIGITS}
         return {
             **{k: v if v is None else float(round(v, _DIGITS[k])) for k, v in values.items()},
@@ -106,29 +111,35 @@ class MethodSummary:
 
 @dataclass(frozen=True)
 class EvaluationResults:
-    """The results of an evaluation and their plain means.
+    """The results of an evaluation, with their plain means and their analysis.
 
-    ``metadata``: timestamp, total_questions (distinct), methods, movies, metrics (what responses
-    were to be judged on, the primary one first), models, embedded_models (a label that says in
-    which roles offline baseline models were asked, None when they were not), cost_usd (of the
-    searches and verdicts in ``results``; further judges stand apart in further_judges_cost_usd;
-    None: a price is not known, or a result does not say what it took), earlier_attempts (of what
-    was asked again or not used, in no other figure), unfinished_answers (the same of what goes
-    on), and what the run adds. ``results``: every trial.
+    Made by :func:`aggregate_results`. ``results.by_method["tog"]["correctness"]`` is a mean, and
+    ``results.to_pandas()`` has a row per response.
 
-    ``by_method``: method -> metric -> mean in [0, 1] or None. A failed search counts 0 where the
-    metric was asked, an unscored verdict is left out; of questions that were searched more than
-    once it is the mean of their means. ``by_movie``: index key -> the same. ``efficiency``: method
-    -> see ``usage.mean_efficiency``. ``counts``: method -> n (searches), n_search_failed, and per
-    metric n_scored, n_unscored, n_not_judged.
-
-    ``analysis``: None when the results were not put together by :func:`aggregate_results`,
-    ``repeats`` when nothing was repeated. ``kinds``: by columns of the dataset.
-    ``conditions``: what methods were given and need. ``figures``: further sections of the summary
-    file, see ``figures.Figures``. ``read_whole`` gives results with their contexts, which in the
-    commands are left in the store, and ``read_calls`` their calls. ``command``: that began the run;
-    ``roomy``: warnings of contexts that hold most of a text; both in no file.
-    ``rows``: one of each result, in their order.
+    - ``metadata``: timestamp, total_questions (distinct), methods, movies (index keys), metrics
+      (those that responses were to be judged on, the primary one first), models, embedded_models (a
+      label that says in which roles offline baseline models were asked, None if in none), cost_usd
+      (of the searches and verdicts in ``results``; None if a price or a result's cost is not known;
+      further judges are in further_judges_cost_usd), earlier_attempts (the cost of what was asked
+      again or not used, in no other figure), unfinished_answers (the cost of unfinished ones), and
+      what the run adds.
+    - ``results``: every trial. ``rows``: one per result, in the same order.
+    - ``by_method``: method -> metric -> mean in [0, 1] or None. A failed search counts 0 if the
+      metric was asked, an unscored verdict is left out. A question that was searched more than once
+      counts with the mean of its scores.
+    - ``by_movie``: index key -> the same.
+    - ``efficiency``: method -> see ``usage.mean_efficiency``.
+    - ``counts``: method -> n (searches), n_search_failed and, per metric, n_scored, n_unscored and
+      n_not_judged.
+    - ``analysis``: None if the results were not made by :func:`aggregate_results`.
+    - ``repeats``: None if nothing was repeated.
+    - ``kinds``: groups of questions, by columns of the dataset.
+    - ``conditions``: what methods were given and need.
+    - ``figures``: further sections of the summary file, see ``run_figures.Figures``.
+    - ``read_whole``, ``read_calls``: give results with their contexts, which the commands leave in
+      the store, and their model calls.
+    - ``command``: the command that began the run. ``roomy``: warnings of contexts that hold most of
+      a text. Neither is in a file.
     """
 
     metadata: Section
@@ -149,7 +160,7 @@ class EvaluationResults:
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
 
     def under_conditions(self, conditions: Conditions) -> "EvaluationResults":
-        """Return the same with its conditions; if budgets differ, no method is Pareto-optimal."""
+        """Return these results with conditions; if budgets differ, ``is_pareto`` becomes None."""
         analysis, metadata = self.analysis, {**self.metadata, "context_budgets": conditions.budgets}
         if conditions.handicaps:
             told = {m: [each.to_dict() for each in h] for m, h in conditions.handicaps.items()}
@@ -163,11 +174,11 @@ class EvaluationResults:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What responses were to be judged on; the default where the metadata does not say."""
+        """The metrics to be judged on; the default ones if the metadata does not say."""
         return tuple(self.metadata.get("metrics", DEFAULT_METRICS))
 
     def to_dict(self) -> dict[str, object]:
-        """Return the summary as JSON-ready values; sections that were not computed are left out."""
+        """Return the summary as JSON-ready values, without sections that were not computed."""
         values: dict[str, object] = {
             "metadata": self.metadata,
             "by_method": self.by_method,
@@ -181,30 +192,30 @@ class EvaluationResults:
         return {**values, **self.figures}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the summary as JSON; there is no NaN in it."""
+        """Return the summary as JSON text, which holds no NaN."""
         return whole_json(self.to_dict(), indent)
 
     def to_detailed_dict(self) -> dict[str, object]:
-        """Return every response with its verdicts, grouped by question.
+        """Return every response with its verdicts, grouped by question, as JSON-ready values.
 
-        Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
+        Responses of further trials are under ``trials``, repeated verdicts under ``repeats``.
         """
         return {"metadata": self.metadata, "results": list(_list_questions(self.results))}
 
     def to_detailed_json(self, indent: int | None = 2) -> str:
-        """Return every response as JSON."""
+        """Return every response as JSON text."""
         return "".join(self.detailed_pieces(indent))
 
     def detailed_pieces(self, indent: int | None = 2) -> Iterator[str]:
-        """Yield every response as JSON, a question a piece."""
+        """Yield the JSON text of every response, a question at a time."""
         values = {"metadata": self.metadata, "results": _list_questions(self.results)}
         yield from json_pieces(values, indent)
         yield "\n"
 
     def save(self, output_dir: Path | str) -> tuple[Path, Path]:
-        """Write the summary and the detailed file, both whole or neither, and return their paths.
+        """Write the summary and the detailed file, both or neither, and return their paths.
 
-        StoreError if the folder can't be written.
+        Raises StoreError if the folder can't be written.
         """
         summary, detailed = write_whole(
             Path(output_dir), {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.detailed_pieces()}
@@ -212,17 +223,17 @@ class EvaluationResults:
         return summary, detailed
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return one row a result: question, method, response, scores, reasons and costs.
+        """Return a data frame with a row per result: question, method, response, scores and costs.
 
-        What further judges said stands in columns such as ``rubric_relevance`` and
-        ``quality_reasoning``. A failed search has the score 0, a missing verdict none.
+        It also has reasons and, in columns such as ``rubric_relevance`` and ``quality_reasoning``,
+        what further judges said. A failed search has the score 0, a missing verdict none.
         """
         import pandas as pd
 
         return pd.DataFrame([_wide_row(result) for result in self.results])
 
     def summaries(self) -> list[MethodSummary]:
-        """Return the figures of each method, in the order of the methods."""
+        """Return the figures of each method, in the methods' order."""
         summaries: list[MethodSummary] = []
         for method in self.metadata.get("methods", self.by_method):
             counts = dict(self.counts.get(method, {"n": 0}))
@@ -245,7 +256,7 @@ def aggregate_results(
     planned: Mapping[str, Mapping[str, int]] | None = None,
     equivalence_margin: float = EQUIVALENCE_MARGIN,
 ) -> EvaluationResults:
-    """Add results up; an empty list gives total_questions 0 and empty sections.
+    """Add results up to means, costs, and comparisons of the methods.
 
     Parameters
     ----------
@@ -261,14 +272,26 @@ def aggregate_results(
     equivalence_margin : float
         The difference of two means, in (0, 1), below which methods count as equivalent.
 
+    Returns
+    -------
+    EvaluationResults
+        With total_questions 0 and empty sections if ``results`` is empty.
+
     Raises
     ------
     UsageError
-        If a metric does not exist, or results of one id have other texts, or those of one text
-        other ids: they would count as two questions.
+        If a metric does not exist, or if results of one id have different texts, or results of
+        one text different ids: they would count as two questions.
     ValueError
-        If a result has more or other than numbers may say: NaN tokens, or more results than were
-        planned.
+        If a result has an impossible figure, such as NaN tokens, or if there are more results than
+        were planned.
+
+    Examples
+    --------
+    >>> answers = await runner.run_evaluation(rows)
+    >>> results = aggregate_results(results=answers, metrics=["correctness"])
+    >>> results.by_method["tog"]["correctness"]
+    0.75
     """
     results, repeated = _number_repeats(results)
     if repeated:
@@ -312,7 +335,7 @@ def aggregate_results(
 
 
 def _number_repeats(results: Iterable[QueryResult]) -> tuple[list[QueryResult], list[QueryResult]]:
-    """Return the results, each a trial of its own, and those that had the trial of another."""
+    """Return the results, each with a trial of its own, and those whose trial was taken."""
     numbered = list(results)
     keys = [(*key, r.method) for key, r in zip(_keys(numbered), numbered, strict=True)]
     taken = defaultdict[tuple[str, ...], set[int]](set)
@@ -414,7 +437,7 @@ def _wide_row(result: QueryResult) -> dict[str, object]:
 
 
 def _flatten_grades(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return what further judges said as columns; a score goes by the name of what it scores."""
+    """Return what further judges said as columns; a score is named after what it scores."""
     columns: dict[str, object] = {}
     for name, value in grades.items():
         if name == "failure":  # the reasoning says so

@@ -1,4 +1,4 @@
-"""What each method of a run had to do without where it answered, beside its name and its score."""
+"""Tells what each method of a run had to do without when it answered, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,11 +8,11 @@ from typing import Protocol
 from graphrag.text.phrases import join_names
 
 Handicaps = Mapping[str, tuple["Handicap", ...]]
-"""Method -> its handicaps; a method without any is not there."""
+"""Method -> its handicaps; methods without any are left out."""
 
 
 class Answered(Protocol):
-    """A response of a method, kept or just made."""
+    """A response of a method, stored or just made."""
 
     @property
     def method(self) -> str:
@@ -21,13 +21,16 @@ class Answered(Protocol):
 
     @property
     def lacked(self) -> str:
-        """What the search had to do without, and why; "" if nothing."""
+        """A note on what the search had to do without, and why; "" if nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Handicap:
-    """What a method had to do without in ``n`` of its ``of`` answers: ``what``, and ``why``."""
+    """Something that a method had to do without: ``what`` it is, and ``why``.
+
+    It was missing in ``n`` of the method's ``of`` answers.
+    """
 
     what: str
     why: str
@@ -39,16 +42,16 @@ class Handicap:
         return f"without {self.what}{share}"
 
     def to_dict(self) -> dict[str, object]:
-        """Return it as files have it."""
+        """Return the handicap as files have it."""
         return {"without": self.what, "why": self.why, "n": self.n, "of": self.of}
 
 
 def read_handicaps(
     responses: Iterable[Answered], lacking: Mapping[str, Iterable[tuple[str, str]]] = {}
 ) -> dict[str, tuple[Handicap, ...]]:
-    """Return the handicaps of methods by what their searches said, and what their index lacks.
+    """Return method -> its handicaps, from the notes of its searches and what its index lacks.
 
-    ``lacking``: method -> what it has to do without on all questions, and why.
+    ``lacking``: method -> pairs of what it has to do without on all questions, and why.
     """
     totals: Counter[str] = Counter()
     notes: dict[str, Counter[str]] = {}
@@ -65,7 +68,7 @@ def read_handicaps(
 
 
 def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:
-    """Join notes of the same kind: the commonest reason stands for the others."""
+    """Return a handicap for each kind of note; the most frequent reason stands for the others."""
     by_what: dict[str, list[tuple[str, int]]] = {}
     for note, n in notes.most_common():
         lead, _, why = note.partition(": ")
@@ -77,11 +80,11 @@ def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:
 
 
 _WHAT = {"words alone ranked the texts": "vectors"}
-"""How a note of a search begins -> what the search did without."""
+"""The beginning of a search's note -> what the search did without."""
 
 
 def tell_handicaps(conditions: Handicaps) -> str:
-    """Return who had to do without what, as the end of a sentence; "" where nobody had to."""
+    """Return which methods had to do without what, as the end of a sentence; "" if none had to."""
     groups: dict[str, list[str]] = {}
     for method, handicaps in conditions.items():
         groups.setdefault(join_names([str(each) for each in handicaps]), []).append(method)
@@ -89,7 +92,7 @@ def tell_handicaps(conditions: Handicaps) -> str:
 
 
 def explain_handicaps(conditions: Handicaps) -> list[str]:
-    """Return why methods had to do without something, a line each."""
+    """Return lines on why methods had to do without something."""
     groups: dict[str, list[str]] = {}
     for method, handicaps in conditions.items():
         for each in handicaps:

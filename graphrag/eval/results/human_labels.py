@@ -1,4 +1,4 @@
-"""People's labels of a run, and the comparisons that they correct."""
+"""Reads people's labels of a run, and corrects its means and comparisons by them."""
 
 import hashlib
 import json
@@ -37,12 +37,12 @@ from graphrag.text.cli_hints import eval_line_here
 
 _FILE = TypeAdapter(dict[str, object])
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
-"""A document, and how each method's response ended."""
+"""A document, and how the response of each method on it ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLabel:
-    """What a person said of one response."""
+    """The label that a person gave one response."""
 
     document: str
     id: str
@@ -52,10 +52,10 @@ class KeptLabel:
 
 @dataclass(frozen=True, slots=True)
 class KeptLabels:
-    """The labels of one run and metric, as an import keeps them; no text of a response.
+    """The labels of one run and metric, as an import keeps them, without texts of responses.
 
-    ``methods`` of the run, in the order of the strata. ``fingerprint``: code of all verdicts of the
-    run on the metric: labels are of no use once they change.
+    ``methods``: those of the run, in the order of the strata. ``fingerprint``: a hash of the run's
+    verdicts on the metric; labels are of no use once these change.
     """
 
     metric: str
@@ -65,10 +65,10 @@ class KeptLabels:
 
 
 class LabelledQuestion(NamedTuple):
-    """A question with what the judge and people said of its responses.
+    """A question with the judge's scores and people's labels of its responses.
 
-    ``scores``: method -> 0, 1 or None; a failed search is 0 where the metric says so. ``judged``:
-    methods whose score is the judge's. ``labels``: method -> 0 or 1.
+    ``scores``: method -> 0, 1 or None; a failed search is 0 if the metric counts it so. ``judged``:
+    the methods whose score is the judge's. ``labels``: method -> 0 or 1.
     """
 
     key: QuestionKey
@@ -79,13 +79,13 @@ class LabelledQuestion(NamedTuple):
 
 
 Labels: TypeAlias = Sequence[LabelledQuestion] | str
-"""A run's questions with the labels of one metric; or why those can't be used."""
+"""A run's questions with the labels on one metric, or a sentence on why those can't be used."""
 
 
 def judged_questions(
     rows: Iterable[Row], methods: Sequence[str], metric: str
 ) -> list[LabelledQuestion]:
-    """Return the questions of rows with what the judge said of them, and no labels."""
+    """Return the questions of rows with the judge's scores, and no labels yet."""
     questions: list[LabelledQuestion] = []
     for key, of_question in grouped((row.key, row) for row in rows).items():
         by_method = {row.method: row for row in of_question}
@@ -106,19 +106,19 @@ def judged_questions(
 
 
 def group_code(stratum: Stratum, fingerprint: str) -> str:
-    """Return the code of a group, which hides what its verdicts are."""
+    """Return a code for a stratum, so that people who label it don't see its verdicts."""
     return "g" + hash_values([fingerprint, stratum])
 
 
 def hash_values(values: Sequence[object]) -> str:
-    """Return a short code of JSON-ready values."""
+    """Return a short hash of JSON-ready values."""
     return hashlib.blake2b(json.dumps(values).encode(), digest_size=8).hexdigest()
 
 
 def keep_labels(
     questions: Sequence[LabelledQuestion], methods: Sequence[str], metric: str
 ) -> KeptLabels:
-    """Return what a later correction needs of a run's questions and labels."""
+    """Return a run's labels with what is needed to apply them later."""
     answered = [question for question in questions if question.scores]
     labels = (
         KeptLabel(*question.key, method=method, label=1 if label else 0)
@@ -134,10 +134,10 @@ def keep_labels(
 
 
 def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, Labels]:
-    """Read the labels that imports left in a run's folder below that of eval.db, metric by metric.
+    """Read the labels in a run's folder below ``output_dir``: metric -> labels, or why not.
 
-    ``run_id`` is None of a file that names no run, which has no labels. The run's rows on the
-    labeled metrics must be as they were.
+    Labels can be used while the run's verdicts on the metric are as they were. ``run_id``: None if
+    the rows are of a file that names no run; it has no labels.
     """
     labels: dict[str, Labels] = {}
     for metric in METRICS if run_id is not None else ():
@@ -148,11 +148,11 @@ def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> di
 
 
 def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> Corrected:
-    """Correct the mean of one method, or the difference between two.
+    """Correct the mean of one method, or the difference between two, by labels.
 
-    ``n_labels`` are the questions that are labeled, and known on every method named. A failed
-    search that counts 0 needs no label to be known; it does not help to reach the least number of
-    labels, which only a run that is labeled in part needs.
+    ``n_labels`` of the result counts the questions that are labeled and known on every method. A
+    failed search that counts 0 is known without a label, but does not count towards the least
+    number of labels. Only a run that is labeled in part needs that number.
     """
     truths = [[_known(question, method) for method in methods] for question in questions]
     touched = [any(method in question.labels for method in methods) for question in questions]
@@ -190,7 +190,7 @@ def _fingerprint(answered: Sequence[LabelledQuestion]) -> str:
 
 
 def _read(path: Path) -> KeptLabels | str:
-    """Return the labels of a file, or why there are none."""
+    """Return the labels in a file, or a sentence on why there are none."""
     # Its sheet lies in the run's folder where another's was drawn since.
     own = path.with_suffix(".csv")
     sheet = own if own.exists() else path.parents[2] / own.name
@@ -220,10 +220,10 @@ def _join_labels(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> La
 
 
 def correct_comparisons(analysis: Analysis, labels: Mapping[str, Labels]) -> Analysis:
-    """Decide the comparisons on labeled metrics, and the scores, by what labels correct them to.
+    """Return the analysis with scores and comparisons on labeled metrics as labels correct them.
 
-    ``labels`` by metric, see ``read_labels``. A comparison that is not corrected keeps its own
-    figures, and its place in the family; ``corrected`` of each says why.
+    ``labels``: metric -> labels, see :func:`read_labels`. A comparison that can't be corrected
+    keeps its own figures and its place in the family; its ``corrected`` says why.
     """
     comparisons: list[Comparison] = []
     for metric, of_metric in grouped((pair.metric, pair) for pair in analysis.comparisons).items():
@@ -271,7 +271,10 @@ def _correct_score(labels: Labels, methods: Sequence[str]) -> Corrected:
 def _compare_by_labels(
     compared: Comparison, change: Corrected, questions: Sequence[LabelledQuestion]
 ) -> tuple[PairedDifference, Inference]:
-    """Return what a comparison is by labels: in all as of any scores where they leave none out."""
+    """Return a comparison's result and inference by labels.
+
+    If labels cover every pair, they are compared as any scores are.
+    """
     result = _corrected_result(compared.result, change)
     if not change.is_complete:
         return result, Inference(partial(_cut_limits, change), change.outside)
@@ -288,7 +291,7 @@ def _compare_by_labels(
 
 
 def _corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
-    """Return the result with the corrected difference, test and limits in place of its own."""
+    """Return the result with the corrected difference, test and limits instead of its own."""
     estimate, bounds = corrected.estimate, result.difference_bounds
     if bounds is not None and estimate.mean is not None and result.difference is not None:
         moved = (result.coverage or 0) * (estimate.mean - result.difference)

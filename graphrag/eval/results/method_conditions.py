@@ -1,4 +1,4 @@
-"""Under what conditions the methods of a run answered: what each was given, needs and costs."""
+"""Describes the conditions under which methods answered: budgets, indexes, costs, handicaps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +14,22 @@ from graphrag.query.methods import BUDGET, Need, has_budget, need_of
 
 Unit: TypeAlias = Literal["cost_usd", "tokens"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-"""What costs are counted in: tokens where dollars are not known, or none are paid."""
+"""What costs are counted in: dollars, or tokens if dollars are not known or none are paid."""
 Costs = Mapping[QuestionKey, float | None]
-"""Question -> what its search cost; None where that is not known."""
+"""Question -> what its search cost; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under what conditions the methods of a run answered, as far as it is known.
+    """The conditions under which the methods of a run answered, as far as they are known.
 
-    ``search_methods``: method -> the search behind it; one that is not there has its own name.
-    ``budgets``: method -> index key -> the most tokens of context that an answer is written from,
-    of methods with such a setting. ``index_costs``: name of an index -> what it took to build, None
-    where that is not known. ``indexes``: method -> index key -> name of the index that it asks; of
-    a method that is not there the key. ``handicaps``: see :func:`read_handicaps`.
+    - ``search_methods``: method -> the search behind it; a method that is missing has its own name.
+    - ``budgets``: method -> index key -> the most tokens of context that an answer is written from,
+      for methods with such a setting.
+    - ``index_costs``: name of an index -> what it took to build, None if that is not known.
+    - ``indexes``: method -> index key -> name of the index that it asks; for a method that is
+      missing, the key is the name.
+    - ``handicaps``: see :func:`read_handicaps`.
     """
 
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -37,40 +39,40 @@ class Conditions:
     handicaps: Handicaps = field(default_factory=dict[str, tuple[Handicap, ...]])
 
     def index_of(self, key: str, method: str) -> str:
-        """Return the name of the index that a method asks about a key."""
+        """Return the name of the index that a method asks for an index key."""
         return self.indexes.get(method, {}).get(key, key)
 
     def differ_in_index(self, a: str, b: str) -> bool:
-        """Say whether two methods ask different indexes about a key."""
+        """Return whether two methods ask different indexes for the same key."""
         return self.indexes.get(a) != self.indexes.get(b)
 
     def costs_of(self, method: str) -> Mapping[str, IndexCost | None]:
-        """Return name -> cost of the indexes that a method asks."""
+        """Return name -> building cost of the indexes that a method asks."""
         index_names = self.indexes.get(method)
         if index_names is None:
             return self.index_costs
         return {name: self.index_costs.get(name) for name in index_names.values()}
 
     def need_of(self, method: str) -> Need | None:
-        """Return what a method needs of an index; None where that is not known."""
+        """Return what a method needs of an index, such as "vectors"; None if that is not known."""
         return need_of(self.search_methods.get(method, method))
 
     @property
     def differ_by_variants(self) -> bool:
-        """Whether variants of one search have budgets of their own, which is meant so."""
+        """Whether variants of one search have different budgets, which somebody set on purpose."""
         by_search: dict[str, list[Mapping[str, int]]] = {}
         for method, budget in self.budgets.items():
             by_search.setdefault(self.search_methods.get(method, method), []).append(budget)
         return any(budgets.count(budgets[0]) < len(budgets) for budgets in by_search.values())
 
     def are_equal(self, a: str, b: str) -> bool:
-        """Say whether what two methods take may be compared: no budgets of theirs differ."""
+        """Return whether the costs of two methods may be compared: their budgets don't differ."""
         ours, theirs = self.budgets.get(a), self.budgets.get(b)
         return ours is None or theirs is None or ours == theirs
 
     @property
     def differ(self) -> bool:
-        """Whether methods had different budgets."""
+        """Whether methods had different context budgets."""
         budgets = list(self.budgets.values())
         return any(budget != budgets[0] for budget in budgets)
 
@@ -80,7 +82,10 @@ def read_conditions(
     search_methods: Mapping[str, str],
     index_costs: Mapping[str, IndexCost | None] | None = None,
 ) -> Conditions:
-    """Return the conditions of a run that was set up so, without handicaps, which answers tell."""
+    """Return the conditions that a run's setup tells; handicaps are told by its responses.
+
+    ``search_methods``, ``index_costs``: see :class:`Conditions`.
+    """
     budgets: dict[str, dict[str, int]] = {}
     index_names: dict[str, dict[str, str]] = {}
     indexes = setup.indexes if "indexes" in setup.root else dict[str, dict[str, Any]]()
@@ -99,10 +104,10 @@ def read_conditions(
 
 
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:
-    """Return what a search method needs of indexes costs together; None where it is not known.
+    """Return what the part of indexes that a search needs took to build; None if not known.
 
-    Of the vectors of texts it is not known what they took beside those of the graph, which the same
-    workflow makes: all of them count for a method that needs some.
+    One workflow makes the vectors of texts and those of the graph, and it is not known what each
+    took: all count for a search that needs vectors. ``costs``: name of an index -> its cost.
     """
     needed = {"graph": KINDS, "vectors": KINDS[1:]}.get(need_of(search) or "", ())
     if not needed:
@@ -117,9 +122,9 @@ def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -
 
 
 def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
-    """Return method -> what its searches cost, of questions that it answered.
+    """Return method -> question -> what its search cost, for questions that the method answered.
 
-    A search that failed took less than an answer does, which saves nothing.
+    A failed search took less than an answer does, which saves nothing, so it is left out.
     """
     return {
         method: item_means((row.key, getattr(row, unit)) for row in searches if not row.censored)
@@ -128,7 +133,7 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
 
 
 def cost_of(conditions: Conditions, method: str, unit: Unit) -> float | None:
-    """Return what the indexes that a method asks cost, as far as it needs them; None: not known."""
+    """Return what the indexes that a method asks took, as far as it needs them; None: not known."""
     return index_cost(
         conditions.search_methods.get(method, method), conditions.costs_of(method), unit
     )

@@ -1,4 +1,4 @@
-"""Figures by what a dataset says of its questions: their kind, hops, tags."""
+"""Computes means and comparisons by groups of questions: their kind, hops, tags and the like."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,8 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import holm, paired_items
 
 LEAST = 20
-"""Questions that a group must have: under it, a mean of 0 and 1 is known to 20 points at best."""
+"""The least questions that a group must have: with fewer, a mean of 0 and 1 is known to 20 points
+at best."""
 _MOST = 12  # groups of a column; what has more names its questions rather than sorts them
 _FIRST = ("kind", "hops", "tags")
 
@@ -30,9 +31,10 @@ _Values: TypeAlias = Mapping[QuestionKey, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """How far method ``a`` is ahead of ``b`` in a group; limits and p hold for all of its column.
+    """How far method ``a`` is ahead of ``b`` in a group of questions.
 
-    ``shown``: 1 where a is shown to be better, -1 where b is, else 0.
+    ``low``, ``high`` and ``p_holm`` are corrected for all pairs in the groups of its column.
+    ``shown``: 1 if a is shown to be better, -1 if b is, else 0.
     """
 
     a: str
@@ -47,7 +49,10 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The ``n`` questions of one kind: method -> its mean on the primary metric, and all pairs."""
+    """The questions with one value in a column of the dataset.
+
+    ``means``: method -> its mean on the primary metric. ``leads``: every pair of methods.
+    """
 
     column: str
     value: str
@@ -57,12 +62,12 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """The name of the group in tables."""
         return self.value if self.column == "tags" else f"{self.column} {self.value}"
 
     @property
     def winner(self) -> str | None:
-        """The method that is shown to be better than every other; None without one."""
+        """The method that is shown to be better than every other; None if none is."""
         compared = {name for lead in self.leads for name in (lead.a, lead.b)}
         wins = [(e.a, e.b) if e.shown > 0 else (e.b, e.a) for e in self.leads if e.shown]
         means = {m: estimate.mean for m, estimate in self.means.items() if m in compared}
@@ -71,10 +76,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The questions of a run by one column of its dataset, the largest group first; exploratory.
+    """The groups of a run's questions by one column of its dataset; exploratory.
 
-    ``groups``: two or more; ``n_in_none``: questions without a value, or in a group of fewer than
-    ``LEAST``.
+    ``groups``: two or more, the largest first. ``n_in_none``: questions without a value, or with a
+    value that fewer than ``LEAST`` questions have.
     """
 
     column: str
@@ -100,10 +105,11 @@ class Grouping:
 def group_questions(
     rows: Sequence[Row], by_method: Mapping[str, Sequence[Sample]], primary: str
 ) -> tuple[Grouping, ...]:
-    """Look at a run by each column that puts its questions into two groups or more.
+    """Group a run's questions by each column with two groups or more, and compare the methods.
 
-    ``rows``: one a question, method and trial. ``by_method``: method -> the samples that it was to
-    be asked. ``primary``: the metric; of several searches of a question their mean counts.
+    - ``rows``: one per question, method and trial.
+    - ``by_method``: method -> the samples that it was to be asked.
+    - ``primary``: the metric. A question that was searched several times counts with its mean.
     """
     samples = {(s.imdb_key, s.id): s for planned in by_method.values() for s in planned}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
@@ -144,7 +150,7 @@ def group_questions(
 
 
 def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Values:
-    """Return the score of each question that has something to judge, None where it is missing."""
+    """Return the score of each question that has something to judge; None if it is missing."""
     states = {row.states[primary] for row in rows}
     if State.NOT_JUDGED in states and states <= {State.NOT_JUDGED, State.SEARCH_FAILED}:
         return {}  # failed searches alone are no 0, see ``Outcomes``

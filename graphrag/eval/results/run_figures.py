@@ -1,4 +1,8 @@
-"""What is said of a run beyond the verdicts: retrieval, losses, further judges, criteria."""
+"""Computes a run's figures beyond the verdicts: retrieval, losses, further judges, criteria.
+
+It only adds up: measures are defined in metrics/measures.py, further judges in the modules that
+metrics/scorer_registry.py lists.
+"""
 
 import re
 from collections import Counter
@@ -39,7 +43,7 @@ from graphrag.text.json_records import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
 _Gradings: TypeAlias = Mapping[str, Mapping[tuple[str, str], Mapping[str, object]]]
-"""Scorer -> id and method of a first answer -> grading."""
+"""Scorer -> question id and method of a first answer -> the scorer's grading."""
 _UNSAFE = re.compile(r"[^\w.-]")
 _OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
 _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
@@ -47,7 +51,7 @@ _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """One method's mean of one metric, held to its criterion."""
+    """Whether a method's mean on a metric meets its success criterion."""
 
     method: str
     metric: str
@@ -59,20 +63,23 @@ class CriterionResult:
 
 
 Scores = Mapping[str, Mapping[str, ScoreSummary]]
-"""Scorer -> method, or "a vs b" -> summary."""
+"""Scorer -> method, or "a vs b" for a pair -> summary of its gradings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of the first trial.
+    """The figures of a run's first trial that need more than verdicts.
 
-    ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
-    method and index, then by method. ``scores``: of each scorer that was asked, pairs
-    under "a vs b". ``usage``: what the further judges cost.
-    ``retrieval``: retrieval_results.json but for what was retrieved, see
-    :func:`retrieval_pieces`. ``evaluations``: by method.
-    ``traced``: the measures and stages of each first answer, no section of these.
-    ``index_costs``: index key -> what it took to build, None where that is not known.
+    - ``measures``: method -> measures that need no model.
+    - ``loss``: where answers were lost, by method and index, then by method.
+    - ``criteria``: each method's result on each success criterion.
+    - ``scores``: the summaries of the further judges that were asked.
+    - ``usage``: what the further judges cost.
+    - ``retrieval``: the content of retrieval_results.json, except what was retrieved, see
+      :func:`retrieval_pieces`.
+    - ``evaluations``: method -> the content of its evaluation file, see :func:`evaluation_names`.
+    - ``traced``: the measures and the loss record of each first answer; in no file.
+    - ``index_costs``: index key -> what it took to build, None if that is not known.
     """
 
     measures: dict[str, MethodMeasures]
@@ -86,7 +93,7 @@ class Figures:
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
 
     def to_dict(self) -> Section:
-        """Return the sections of the summary file."""
+        """Return the sections of the summary file that hold these figures."""
         cost = self.usage.cost_usd
         graded: Section = {
             name: {method: SCORERS[name].describe(summary) for method, summary in by_method.items()}
@@ -114,11 +121,14 @@ def compute_figures(
     judged: _Judged = (),
     is_judged: bool = True,
 ) -> Figures:
-    """Compute the figures of a run.
+    """Compute the figures of a run beyond the verdicts.
 
-    ``run_samples``: its questions. ``views``: name of an index -> view; results of others are not
-    measured. ``is_judged``: the judge was to be asked; else a failed search has no score of it
-    either.
+    - ``run_samples``: the questions of the run.
+    - ``views``: name of an index -> its :class:`IndexView`; results on other indexes are not
+      measured.
+    - ``judged``: what further judges said.
+    - ``is_judged``: whether the judge was to be asked; if not, a failed search has no judge's score
+      either.
     """
     first = [result for result in results.results if result.trial == 0]
     samples = {sample.id: sample for sample in run_samples}
@@ -209,7 +219,7 @@ def _group_gradings(judged: _Judged) -> _Gradings:
 def _drop_unknown(
     measured: Sequence[MeasuredAnswer], details: Sequence[Section]
 ) -> list[MeasuredAnswer]:
-    """Leave out what was shown by a method of whose answers nobody knows it: failures are no 0."""
+    """Leave out measures of what a method showed if none of its answers tell: failures are no 0."""
     answered = [m for m, detail in zip(measured, details, strict=True) if not detail["failed"]]
     known = {(m.method, k) for m in answered for k, value in m.values.items() if value is not None}
     unknown = {(m.method, k) for m in measured for k in m.values if k.startswith("shown_")} - known
@@ -226,10 +236,10 @@ def _describe_answer(
     is_judged: bool,
     gradings: _Gradings,
 ) -> Section:
-    """Return what files say of a response beside its measures.
+    """Return what files say of a response besides its measures.
 
-    A failed search is 0 in what the judge was to be asked, and in nothing else; in quality not
-    while that judge has not come to it.
+    A failed search counts 0 in what the judge was to be asked, and in nothing else. Its quality
+    counts 0 only once that judge has graded an answer.
     """
     has_failed, grades = result.failure is not None, gradings.get("quality", {})
     value = grades.get((result.sample_id, result.method))
@@ -256,7 +266,7 @@ def _score(
 ) -> Scores:
     """Add up what each scorer says of first answers, or of pairs of them.
 
-    What scores failed searches says nothing before it was asked about an answer.
+    A scorer that grades failed searches is left out until it was asked about an answer.
     """
     of_method = grouped((result.method, result) for result in results)
     alone = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
@@ -295,9 +305,10 @@ def _summarize(
 def summarize_gradings(
     scorer: Scorer, values: Sequence[Mapping[str, object] | None], documents: Sequence[str]
 ) -> ScoreSummary:
-    """Add up what a scorer says of answers: its grading of each, None without one.
+    """Add up a scorer's gradings of answers (None: it has not graded that one).
 
-    ValueError unless there are as many ``documents``, those that the questions are about.
+    ``documents``: the document of each answer's question. Raises ValueError unless there are as
+    many as gradings.
     """
     counts = Counter[str]()
     for value in values:
@@ -322,9 +333,9 @@ def summarize_gradings(
 def check_criteria(
     criteria: Iterable[SuccessCriterion], means: Mapping[str, Mapping[str, float | None]]
 ) -> list[CriterionResult]:
-    """Hold every method's means to every criterion: the minimum and the target of a metric.
+    """Return how each method's means compare with each criterion's minimum and target.
 
-    ``means``: method -> metric -> mean. A metric that is not there is "not measured".
+    ``means``: method -> metric -> mean. The result is "not measured" if a metric is missing.
     """
     return [
         CriterionResult(
@@ -337,7 +348,7 @@ def check_criteria(
 
 
 def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
-    """Return method -> name of its file; what no file may be called is written as in a URL."""
+    """Return method -> name of its evaluation file; unsafe characters are escaped as in URLs."""
     if len(methods) == 1:
         return {methods[0]: "evaluation.json"}
     return {
@@ -351,9 +362,9 @@ def _evaluation_files(
     entries: Mapping[str, Sequence[Section]],
     metadata: Mapping[str, object],
 ) -> dict[str, Section]:
-    """Return method -> its file: means over the questions for which a figure is defined.
+    """Return method -> content of its evaluation file, with means over the defined figures.
 
-    ``entries``: those of each method's responses in the first trial, in the dataset's order.
+    ``entries``: method -> its responses in the first trial, in the dataset's order.
     """
     judge = cast("Mapping[str, object]", metadata.get("judge") or {})
     files: dict[str, Section] = {}
@@ -389,12 +400,14 @@ def retrieval_report(
     settings: MeasuresSettings,
     metadata: Mapping[str, object],
 ) -> Section:
-    """Put the measures together, question by question; their means stand in the summary file.
+    """Return the content of retrieval_results.json, except what was retrieved.
 
-    ``responses``: what is told beside the measures, one for each question and method, of these
-    samples, measured with ``settings``.
-    ``metadata`` is JSON-ready, and written as it is. What was retrieved is not in it, see
-    ``retrieval_pieces``. Undefined is None.
+    - ``responses``: for each question and method, what is told besides the measures, and these.
+    - ``settings``: those that the responses were measured with.
+    - ``metadata``: JSON-ready values, written as they are.
+
+    An undefined measure is None. Means are in the summary file. :func:`retrieval_pieces` adds what
+    was retrieved.
     """
     methods = {sample.id: Section() for sample in samples}
     for detail, measured in responses:
@@ -423,10 +436,11 @@ def retrieval_report(
 def retrieval_pieces(
     report: Mapping[str, object], results: Iterable[QueryResult], read_whole: ReadWhole
 ) -> Iterator[str]:
-    """Yield a report as JSON, a question a piece, with what each response retrieved.
+    """Yield a report as JSON text, a question at a time, with what each response retrieved.
 
-    ``results`` are those that it is of, at least; ``read_whole`` gives them with what they
-    retrieved. ValueError if a value is NaN or infinite.
+    ``report``: from :func:`retrieval_report`. ``results``: at least those in the report.
+    ``read_whole``: gives them with what they retrieved. Raises ValueError if a value is NaN or
+    infinite.
     """
     entries = cast("list[Section]", report["results"])
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}

@@ -1,4 +1,4 @@
-"""Stored runs: their rows, every figure question by question, and the list of them."""
+"""Reads the rows of stored runs and pinned baselines, and describes runs for the list of runs."""
 
 import json
 import re
@@ -62,32 +62,37 @@ from graphrag.query.client.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, IndexFacts]
-"""Index key -> what is known of it beside its fingerprint, see ``RunDetails``."""
+"""Index key -> what is known of the index besides its fingerprint, see ``RunDetails``."""
 Waiting: TypeAlias = Literal["as is", "unjudged", "left out"]
+"""What becomes of an answer that lacks a verdict: it keeps those it has, counts as not judged, or
+is left out."""
 Values: TypeAlias = Mapping[QuestionKey, float | None]
-"""Question -> value; None where there is none."""
+"""Question -> value, None if it has none."""
 ByMethod: TypeAlias = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
 _BEFORE_METADATA = re.compile(r'\s*\{\s*"format":\s*1,\s*"pinned_at":\s*"[^"]*",\s*"metadata":\s*')
 _AFTER_ROWS = re.compile(r"\]\s*\}\s*$")
-"""How a baseline.json begins and ends, as it is written: of a run with many rows."""
+"""How a baseline.json begins and ends, so that its metadata is read without its many rows."""
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 _FAILED = JudgeResult(score=0, reason=SEARCH_FAILED)
 LINE = "line of the list"
-"""The name by which a run's figures in the list are kept."""
+"""The name under which eval.db keeps the entry of a run in the list of runs."""
 _SUMS = ("tokens", "cost_usd")  # not known as soon as a part is not
 
 
 @dataclass(frozen=True, slots=True)
 class RunMetadata:
-    """Where rows come from; what a file does not say is None, or left out of ``setup``.
+    """What is known of the run that rows are from.
 
-    ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
-    really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
-    contexts that held most of a text; none where a run's are not known. ``search_methods``: see
-    ``RunDetails``. ``conditions``: see :func:`read_handicaps`.
+    - ``name``: the run id, or the path of the file.
+    - ``asked``: the label of the embedded models that were really asked, "" if none was; None if
+      that is not known.
+    - ``roomy``: warnings of contexts that hold most of a text.
+    - ``search_methods``: see ``RunDetails``. ``conditions``: see :func:`read_handicaps`.
+
+    What a file does not say is None or empty, or missing in ``setup``.
     """
 
     name: str
@@ -105,7 +110,7 @@ class RunMetadata:
 
     @property
     def embedded_models(self) -> str | None:
-        """The label of the embedded models; where it isn't known who was asked, by the setup."""
+        """The label of the embedded models that were asked, by the setup if that is not known."""
         return label_names(_texts(self.setup.root)) if self.asked is None else self.asked or None
 
 
@@ -118,14 +123,14 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class RunRows(NamedTuple):
-    """The rows of a run and where they come from."""
+    """The rows of a run, and what is known of it."""
 
     rows: list[Row]
     metadata: RunMetadata
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What responses were to be judged on; of a file that does not say, what they were."""
+        """The metrics to be judged on; those judged on if the metadata does not say."""
         described = self.metadata.setup.metrics
         if described is not None:
             return tuple(metric for metric in described if metric in METRICS)
@@ -135,11 +140,12 @@ class RunRows(NamedTuple):
 
 
 def read_rows(source: str, store_path: Path) -> RunRows:
-    """Read one side of a comparison.
+    """Read the rows of one side of a comparison.
 
     ``source``: a run id or the beginning of one, "latest", "pinned", or the path of a
-    baseline.json. ``store_path``: the eval.db of the output folder. UsageError if there is no such
-    run or file, or the file holds something else; StoreError if another process holds the store.
+    baseline.json. ``store_path``: the eval.db of the output folder. Raises UsageError if there is
+    no such run or file, or the file holds something else; StoreError if another process holds the
+    store.
     """
     if source == PINNED:
         return _read_file(baseline_path(store_path), store_path)
@@ -152,7 +158,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
 
 
 def pinned_run_id(store_path: Path) -> str | None:
-    """Return the id of the pinned run; None without one, or when a file without id is pinned."""
+    """Return the id of the pinned run; None if none is pinned, or its file names no run."""
     path = baseline_path(store_path)
     if not path.exists():
         return None
@@ -169,8 +175,8 @@ def stored_rows(
 ) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    Of repeated searches the first is taken, or every one. ``waiting``: what becomes of answers that
-    wait for one of their verdicts, which the run's own tables leave out.
+    ``every_trial``: whether all searches of a question are taken, or the first. ``waiting``: what
+    becomes of answers that lack a verdict; the run's own tables leave them out.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     verdicts, rows = store.verdicts(run.run_id), list[Row]()
@@ -215,7 +221,7 @@ def _natural_key(question_id: str) -> tuple[tuple[int, str], ...]:
 
 
 def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
-    """Return where the rows of a run in the store come from, and who was asked for them."""
+    """Return what is known of a run in the store, and which embedded models it asked."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
     verdicts = store.verdicts(run.run_id)
@@ -248,7 +254,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
 
 
 class PinnedBaseline(BaseModel):
-    """What a baseline file holds; what only an earlier version knows is left out."""
+    """The content of a baseline.json; fields that only an earlier version knows are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -274,7 +280,7 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
 
 
 def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
-    """Return every row that is done by method, and what a judge gave."""
+    """Return method -> rows of its finished answers, and method -> figure -> values by judges."""
     all_rows = stored_rows(store, run, every_trial=True, waiting="left out")
     by_method = {m: [r for r in all_rows if r.method == m] for m in run.setup.methods}
     first = {(row.method, row.question_id): row.key for row in all_rows if not row.trial}
@@ -283,7 +289,7 @@ def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]]
 
 
 def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
-    """Return the verdicts; without any, failed searches alone are no figure of 0."""
+    """Return metric -> scores by question; None if only failed searches would be a figure of 0."""
     figures: dict[str, Values] = {}
     for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
         scores = item_scores(rows, metric)
@@ -292,7 +298,7 @@ def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
 
 
 def _waits(run: Run, rows: Sequence[Row], metric: str) -> bool:
-    """Say whether no verdict is there, and one is to come, or none was asked for."""
+    """Return whether there is no verdict, and one is to come or none was asked for."""
     is_open = run.details.skip_judge or may_wait(rows, metric, run.setup.metrics or ())
     return is_open and all(row.states[metric] in _UNJUDGED for row in rows)
 
@@ -323,7 +329,7 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 def _read_further(
     store: EvaluationStore, run: Run, first: Mapping[tuple[str, str], QuestionKey]
 ) -> ByMethod:
-    """Return what each scorer gave; ``first``: method and id of first answers that are done."""
+    """Return what each scorer gave; ``first``: method and id of finished first answers -> key."""
     judgements = store.judgements(run.run_id)
     responses = store.outlines(run.run_id) if judgements else {}
     units = {
@@ -352,7 +358,7 @@ def _read_further(
 
 
 def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
-    """Return the measures that the run's own file holds; empty where it is not there."""
+    """Return the measures in the run's retrieval_results.json; empty if it can't be read."""
     path = run_folder(output_dir, run_id) / REPORT_FILE
     figures: _Collected = {}
     try:
@@ -367,7 +373,7 @@ def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
 
 
 def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
-    """Return the means of those measures, of the summary where it has them."""
+    """Return the means of retrieval measures, from the summary file if it has them."""
     path = run_folder(output_dir, run_id) / SUMMARY_FILE
     try:
         measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
@@ -385,22 +391,24 @@ def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run in the list of runs.
+    """A run in the list of runs, see :func:`list_runs`.
 
-    ``n_questions``: planned. ``correctness``: method -> mean in [0, 1] over scored responses and
-    failed searches, which count 0; None if there are none, if no response has been judged yet, and
-    if the run did not ask for it. ``cost_usd``: of searches and judge, with what was asked again,
-    and without the searches of a run whose responses were judged again; None if a price is not
-    known. ``embedded_models``: the label of the embedded models if they had a part.
-    ``origin``: who began it.
-
-    ``means``: method -> metric -> mean of what a judge gave: the metrics of the run, as its tables
-    show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>``
-    in [0, 1]; and ``<metric>, failed as 0`` if failed searches make the two differ. ``n``: method
-    -> figure -> the questions behind it. ``measured``: method -> figure -> mean of what needs no
-    judge: ``latency_s`` of searches that answered, ``median_latency_s`` of all, ``tokens``,
-    ``cost_usd``, and the retrieval measures where the run's own file of them is there.
-    ``label``, ``note``: what people call it and say of it.
+    - ``n_questions``: planned questions.
+    - ``correctness``: method -> mean in [0, 1] over scored responses and failed searches, which
+      count 0; None if there are none, if no response has been judged yet, or if the run did not ask
+      for it.
+    - ``cost_usd``: of searches and judge, repeated calls included; without the searches if the run
+      judged another run's responses again. None if a price is not known.
+    - ``embedded_models``: the label of the embedded models if they had a part.
+    - ``origin``: who began the run.
+    - ``means``: method -> metric -> mean of what a judge gave: the run's metrics as its tables show
+      them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>`` in
+      [0, 1], and ``<metric>, failed as 0`` if failed searches make it differ.
+    - ``n``: method -> figure -> the number of questions behind it.
+    - ``measured``: method -> figure -> mean of what needs no judge: ``latency_s`` of searches that
+      answered, ``median_latency_s`` of all, ``tokens``, ``cost_usd``, and the retrieval measures if
+      the run's own file has them.
+    - ``label``, ``note``: what people call the run and say of it.
     """
 
     run_id: str
@@ -419,7 +427,7 @@ class StoredRun:
     note: str = ""
 
     def with_note(self, note: Note | None) -> "StoredRun":
-        """Return it with what people say of it; None for nothing."""
+        """Return the run with people's label and note; None: without them."""
         remark = note or Note()
         return replace(self, label=remark.label, note=remark.note)
 
@@ -429,9 +437,11 @@ class StoredRun:
 
 
 def list_runs(store_path: Path | str) -> list[StoredRun]:
-    """Return the runs of a store, an eval.db, the newest first.
+    """Return the runs in an eval.db, the newest first.
 
-    UsageError if there is no store, StoreError if another process holds it.
+    For example, ``list_runs(store_path="output/eval.db")[0].means["tog"]["correctness"]`` is a mean
+    of the newest run. Raises UsageError if there is no store, StoreError if another process holds
+    it.
     """
     store_path = Path(store_path)
     pinned = pinned_run_id(store_path)
@@ -445,9 +455,9 @@ def list_runs(store_path: Path | str) -> list[StoredRun]:
 
 
 def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Usage]:
-    """Return run id -> all that a run took, what was asked again included, of those in the store.
+    """Return run id -> all that a run took, repeated calls included, for runs in the store.
 
-    StoreError if another process holds it.
+    Raises StoreError if another process holds it.
     """
     if not store_path.is_file():
         return {}
@@ -458,9 +468,9 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
 
 
 def keep_lines(store_path: Path, run_id: str | None = None) -> None:
-    """Keep the line in the list of each finished run, or of one, whose line is not kept yet.
+    """Keep the list entry of each finished run, or of one run, if it is not kept yet.
 
-    Where nothing can be written nothing is kept: the line is made again of the rows.
+    If nothing can be written, nothing is kept, and the entry is computed from rows each time.
     """
     with open_store(store_path) as store:
         kept = store.kept_figures(LINE, run_id)
@@ -483,7 +493,7 @@ def keep_lines(store_path: Path, run_id: str | None = None) -> None:
 
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
-    """Return a run's line in the history, as it is kept, or else of its rows."""
+    """Return a run's entry in the list of runs, as it is kept or computed from its rows."""
     kept = None if uses_own_code(run) else store.kept_figures(LINE, run.run_id).get(run.run_id)
     if kept is not None and kept.key == digest_code() and run.status == "finished":
         line = StoredRun(**json.loads(kept.value))
@@ -495,7 +505,7 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
 
 
 def _compute_line(store: EvaluationStore, run: Run) -> StoredRun:
-    """Return a run's line of its rows alone."""
+    """Compute a run's entry in the list of runs, from its rows alone."""
     rows, judged = _read_judged(store, run)
     scores = {
         method: {k: _known(v) for k, v in (judged[method] | _failed_as_0(run, own)).items()}
@@ -535,7 +545,7 @@ def _known(values: Values) -> list[float]:
 def unfinished_usages(
     store: EvaluationStore, run: Run, results: Iterable[QueryResult]
 ) -> tuple[Usage, ...]:
-    """Return what was paid for answers that are none of the results yet, and that goes on.
+    """Return what was paid for answers that will go on, and are no results yet.
 
     They are finished calls, and responses that wait for their verdicts.
     """
@@ -555,9 +565,9 @@ def unfinished_usages(
 
 
 def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
-    """Return all that a run paid for, also what was asked again or belongs to nothing complete.
+    """Return all that a run paid for, including repeated calls and answers that are not finished.
 
-    Of a run whose responses were judged again the searches are left out.
+    If the run judged another run's responses again, its searches are left out.
     """
     again = run.setup.responses_of is not None
     return [

@@ -1,4 +1,4 @@
-"""Results as rows: what became of each question, and what it counts."""
+"""Turns results into rows: how each question ended on each metric, and what it counts."""
 
 import gc
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -19,19 +19,19 @@ from graphrag.eval.types.verdicts import NOT_JUDGED, JudgeResult
 from graphrag.text.phrases import fold_line
 
 QuestionKey: TypeAlias = tuple[str, str]
-"""A document, and the id of a question in it: two documents may number their questions alike."""
+"""A document and the id of a question on it; two documents may use the same ids."""
 Section: TypeAlias = dict[str, Any]
-"""What a results file holds, JSON-ready; docs/files.md describes it."""
+"""A part of a results file, JSON-ready; docs/files.md describes it."""
 
 NOT_KEPT = Sample(id="", imdb_key="", question="", ground_truth="")
 """Stands for a question that a store does not hold."""
 FAILED_AS_0 = ", failed as 0"
-"""After the name of a metric: its mean over failed searches as well, each 0."""
+"""Added to the name of a metric for the mean in which failed searches count 0."""
 
 
 @contextmanager
 def many_records() -> Generator[None]:
-    """Don't look for garbage in cycles while many records are made, which have none."""
+    """Switch off the search for garbage cycles while many records, which have none, are made."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -43,17 +43,18 @@ def many_records() -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question answered by one method, as far as figures need it.
+    """One question answered by one method in one trial, as far as figures need it.
 
-    ``states``: metric -> State; ``scores``: metric -> 0, 1, or None unless the state is scored.
-    ``latency_s`` is None when it was not measured; ``censored``: the search failed, so that its
-    answer would have taken longer. ``tokens``: prompt and output tokens of its completions, None
-    when they are not counted; ``cost_usd`` of the search, None when a price is not known.
-    ``question``, ``reference``: the text and a digest of the accepted answer, None where they were
-    not kept. ``trial``: which repeat of the search it is, from 0. ``answerable``: False where
-    the documents are known to hold no answer.
+    - ``states``: metric -> State. ``scores``: metric -> 0 or 1, or None unless its state is scored.
+    - ``latency_s``: seconds, None if not measured. ``censored``: the search failed, so that its
+      answer would have taken longer.
+    - ``tokens``: prompt and output tokens of its completions, None if not counted. ``cost_usd``: of
+      the search, None if a price is not known.
+    - ``question``, ``reference``: its text and a hash of the accepted answer, None if not kept.
+    - ``trial``: which repeat of the search it is, from 0.
+    - ``answerable``: False if the documents are known to hold no answer.
 
-    ValueError if a state and its score do not fit, or a count is negative, NaN or infinite.
+    Raises ValueError if a state and its score do not fit, or a count is negative, NaN or infinite.
     """
 
     question_id: str
@@ -83,7 +84,7 @@ class Row:
 
     @property
     def key(self) -> QuestionKey:
-        """What the question is joined on."""
+        """The document and question id by which rows are joined."""
         return self.document, self.question_id
 
     @property
@@ -95,7 +96,7 @@ class Row:
 def states_and_scores(
     has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]
 ) -> tuple[dict[str, State], dict[str, int | None]]:
-    """Return metric -> state and metric -> score; a metric without a verdict was not judged."""
+    """Return metric -> state and metric -> score; without a verdict a metric was not judged."""
     every = {metric: verdicts.get(metric, NOT_JUDGED) for metric in METRICS}
     states = {m: state_of_verdict(has_failed, abstained, m, v) for m, v in every.items()}
     scores = {m: v.score if states[m] is State.SCORED else None for m, v in every.items()}
@@ -103,7 +104,7 @@ def states_and_scores(
 
 
 def rows_of(results: Sequence[QueryResult]) -> list[Row]:
-    """Make rows of results."""
+    """Return a row for each result, in their order."""
     rows: list[Row] = []
     for result in results:
         verdicts = {metric: result.scores.get(metric) for metric in METRICS}
@@ -126,7 +127,7 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
 
 
 def with_every_metric(row: Row) -> Row:
-    """Return a row that was kept when there were fewer metrics; those were not judged."""
+    """Return a row that was kept when there were fewer metrics, as not judged on the new ones."""
     missing = State.SEARCH_FAILED if row.censored else State.NOT_JUDGED
     return replace(
         row,
@@ -136,13 +137,13 @@ def with_every_metric(row: Row) -> Row:
 
 
 def state_of(result: QueryResult, metric: str) -> State:
-    """Return how one (question, method, metric) ended."""
+    """Return how a result ended on a metric."""
     has_failed = result.failure is not None
     return state_of_verdict(has_failed, result.abstained, metric, result.scores.get(metric))
 
 
 def state_of_verdict(has_failed: bool, abstained: bool, metric: str, verdict: JudgeResult) -> State:
-    """Return how one (question, method, metric) ended, given its verdict."""
+    """Return how a result ended on a metric, given its verdict."""
     if has_failed:
         # Only what can't be judged at all, for want of an answer to compare with, has no score.
         return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
@@ -155,16 +156,17 @@ def state_of_verdict(has_failed: bool, abstained: bool, metric: str, verdict: Ju
 
 
 def paired_score(row: Row, metric: str) -> int | None:
-    """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
+    """Return a row's score in a comparison; a failed search is 0 if the metric counts it so."""
     if row.states[metric] is State.SEARCH_FAILED and JUDGED_METRICS[metric].zero_if_failed:
         return 0
     return row.scores[metric]
 
 
 def owes_nothing(new: Row, old: Row, metric: str) -> bool:
-    """Say whether no verdict is missing from a question that one run, or both, did not judge.
+    """Return whether a question that a run did not judge lacks no verdict that was due.
 
-    Until 1.0.0 questions that the documents don't answer were judged on every metric.
+    That is so if neither run judged it, or if the documents hold no answer and the metric is not
+    judged then. Until 1.0.0 such questions were judged on every metric.
     """
     states = {new.states[metric], old.states[metric]}
     by_answer = metric == "faithfulness" or not JUDGED_METRICS[metric].of_unanswerable
@@ -173,7 +175,7 @@ def owes_nothing(new: Row, old: Row, metric: str) -> bool:
 
 
 def has_nothing_to_judge(row: Row, metric: str) -> bool:
-    """Say whether a row has no score of a metric, and is not to have one."""
+    """Return whether a row has no score on a metric, and is not to get one."""
     state = row.states[metric]
     if state is State.SEARCH_FAILED:
         return not JUDGED_METRICS[metric].zero_if_failed
@@ -181,14 +183,14 @@ def has_nothing_to_judge(row: Row, metric: str) -> bool:
 
 
 def item_scores(rows: Sequence[Row], metric: str) -> dict[QuestionKey, float | None]:
-    """Return the mean score of each question over its searches; None where none has a score."""
+    """Return the mean score of each question over its searches; None if none has a score."""
     return item_means((row.key, paired_score(row, metric)) for row in rows)
 
 
 def item_means(
     values: Iterable[tuple[QuestionKey, float | None]],
 ) -> dict[QuestionKey, float | None]:
-    """Return the mean of the values that each question has; None where it has none."""
+    """Return the mean of the values that each question has; None if it has none."""
     return {
         key: mean_known([v for v in trials if v is not None]) if len(trials) > 1 else trials[0]
         for key, trials in grouped(values).items()
@@ -196,16 +198,17 @@ def item_means(
 
 
 def mean_known(values: Sequence[float]) -> float | None:
-    """Return the mean of what is known; None of nothing."""
+    """Return the mean of values; None if there are none."""
     return fmean(values) if values else None
 
 
 def gate_score(row: Row, metric: str) -> int | None:
-    """Return a row's score in the gate: whether the search did well on this metric.
+    """Return a row's score in the gate: whether the search did well on a metric.
 
-    A failed search did not, whatever the metric, nor an abstention that leaves nothing to judge:
-    left out, a run whose searches fail would pass on the few that did not. An abstention that was
-    judged correct, as the documents do not say, did. Only a verdict that is missing is None.
+    It is 0 for a failed search, whatever the metric. An abstention that leaves nothing to judge is
+    1 if it was judged correct because the documents don't say, else 0. If such searches were left
+    out, a run whose searches fail would pass on the few that did not. Only a missing verdict is
+    None.
     """
     state = row.states[metric]
     if state is State.SEARCH_FAILED:
@@ -217,5 +220,5 @@ def gate_score(row: Row, metric: str) -> int | None:
 
 @lru_cache(maxsize=2**12)  # the methods of a run answer the same questions
 def digest_reference(text: str) -> str | None:
-    """Return a digest of an accepted answer that case and blanks do not change; None of none."""
+    """Return a hash of an accepted answer that ignores case and blanks; None if it is empty."""
     return blake2b(fold_line(text).encode(), digest_size=8).hexdigest() if text else None

@@ -1,4 +1,4 @@
-"""What searches and verdicts took, and the label of the models that were asked."""
+"""Adds up what searches and verdicts took, and labels results of the embedded models."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -23,7 +23,11 @@ _SUMS = (
 
 
 def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()) -> str | None:
-    """Return the label of the embedded models; ``further`` is what further judges asked."""
+    """Return the label that says where embedded models were asked; None if nowhere.
+
+    They are the rules and word vectors that come with gtog, not a language model. ``further``: what
+    further judges asked.
+    """
     whole = list(results)
     judged = [
         (any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts), usage or Usage())
@@ -38,11 +42,11 @@ def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of what was asked, as ``label_roles`` of ``query.client.model_labels``.
+    """Return the label of the embedded models by role, see ``label_roles`` in ``model_labels``.
 
-    ``answered``: of each search whether it gave an answer, which then came from somewhere though no
-    model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages
-    that do not tell who answered from who embedded are labeled by the models' names alone.
+    ``answered``: for each search, whether it gave an answer, and what it asked. An answer came from
+    somewhere even if no model is named. ``judged``: the same for each response's verdicts. Usages
+    that don't tell answering from embedding models are labeled by the models' names alone.
     """
     usages = [usage for _, usage in (*answered, *judged)]
     if any(usage.models and usage.completion_models is None for usage in usages):
@@ -54,7 +58,7 @@ def label_usages(
 
 
 def refused_parameters(results: Iterable[QueryResult]) -> dict[str, list[str]]:
-    """Return method, or "judge", -> the parameters that its model refused, if there are any."""
+    """Return method, or "judge" -> the parameters that its model refused, if there are any."""
     refused: dict[str, set[str]] = {}
     for result in results:
         for who, usage in (("judge", result.judge_usage), (result.method, result.usage)):
@@ -71,11 +75,12 @@ def _part(usages: Sequence[tuple[bool, Usage]]) -> Part:
 
 
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
-    """Return a method's entry of ``EvaluationResults.efficiency``.
+    """Return a method's entry in ``EvaluationResults.efficiency``.
 
-    ``avg_latency``: seconds, over the n_latency responses whose latency was measured; ``n_cut_off``
-    searches of which a reply was cut off; the other averages are None for a method that does not
-    count, costs where a price is not known. Failed searches count with the calls that they made.
+    ``avg_latency``: seconds, over the ``n_latency`` responses whose latency was measured.
+    ``n_cut_off``: searches with a reply that was cut off. Other averages are None if the method
+    does not count its calls, costs are None if a price is not known. Failed searches count with the
+    calls that they made.
     """
     answered = (r.efficiency.latency for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
@@ -110,12 +115,12 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
 
 
 def cost_of_searches(results: Sequence[QueryResult]) -> float | None:
-    """Return US dollars; None when a price is not known, or a result does not say what it took."""
+    """Return the US dollars of searches; None if a price, or what a result took, is not known."""
     return _cost([result.usage for result in results])
 
 
 def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
-    """Return the same of the judge, over the results that it was asked about."""
+    """Return the US dollars of verdicts; None if a price or a result's judging is not known."""
     return _cost([r.judge_usage for r in results if r.judge_usage is not None or is_judged(r)])
 
 
@@ -126,10 +131,11 @@ def _cost(usages: Sequence[Usage | None]) -> float | None:
 def describe_beside(
     forgotten: Sequence[Usage], unfinished: Sequence[Usage]
 ) -> dict[str, dict[str, object]]:
-    """Return the metadata of what a run paid for beside its results; empty if it took nothing.
+    """Return the metadata on what a run paid for that belongs to no result.
 
-    ``earlier_attempts``: what was asked again, or lost its part. ``unfinished_answers``: what is no
-    result yet, and goes on. Null are counts that something which does not count had a part in.
+    ``earlier_attempts``: what was asked again, or is no longer used. ``unfinished_answers``:
+    answers that are no results yet and go on. An entry that took nothing is left out. Counts are
+    None if something that does not count its calls had a part.
     """
     described: dict[str, dict[str, object]] = {}
     for name, usages in (("earlier_attempts", forgotten), ("unfinished_answers", unfinished)):
@@ -147,7 +153,7 @@ def describe_beside(
 
 
 def is_judged(result: QueryResult) -> bool:
-    """Say whether a judge was asked about a result, whatever it said."""
+    """Return whether a judge was asked about a result, whatever it said."""
     verdicts = (result.scores.get(metric) for metric in METRICS)
     return result.failure is None and any(
         verdict.score is not None or verdict.failure is not None for verdict in verdicts
@@ -155,16 +161,16 @@ def is_judged(result: QueryResult) -> bool:
 
 
 def calls_of(usage: Usage) -> int | None:
-    """Return all calls; None where they are not counted."""
+    """Return the number of calls; None if they are not counted."""
     return usage.llm_calls + usage.embedding_calls if usage.is_counted else None
 
 
 def tokens_of(usage: Usage) -> int | None:
-    """Return all tokens; None where they are not counted."""
+    """Return the number of tokens; None if they are not counted."""
     return usage.tokens if usage.is_counted else None
 
 
 def mean_count(counts: Sequence[float | None]) -> float | None:
-    """Return the mean, None without any or as soon as one is not counted."""
+    """Return the mean; None if there are no counts, or one of them is None."""
     numbers = [count for count in counts if count is not None]
     return fmean(numbers) if numbers and len(numbers) == len(counts) else None

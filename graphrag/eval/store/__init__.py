@@ -1,1 +1,1 @@
-"""eval.db: every response and verdict, committed as it arrives."""
+"""Keeps runs in eval.db: every response and verdict is committed as it arrives."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, several of them together."""
+"""Names a run's files, and writes files whole or not at all, several of them together."""
 
 import os
 import tempfile
@@ -16,8 +16,8 @@ DETAILED_FILE = "eval_results_detailed.json"
 REPORT_FILE = "retrieval_results.json"
 PAGE_FILE = "report.html"
 Content: TypeAlias = str | bytes | Path | Iterable[str]
-"""What a file is to hold: a text, also in pieces that are gone through once; bytes; or what another
-file holds, of which it becomes another name where the disk allows that."""
+"""What a file is to hold: a text, also in pieces that are read once; bytes; or what the file at a
+path holds, by a hard link to it if the disk allows that."""
 _READABLE = 0o644
 _WRITTEN_AT_ONCE = 1 << 20
 
@@ -25,7 +25,7 @@ _WRITTEN_AT_ONCE = 1 << 20
 def run_folder(output_dir: Path, run_id: str) -> Path:
     """Return the folder of a run's own files.
 
-    Raises StoreError if the id, which may be read from anybody's files, leads anywhere else.
+    Raises StoreError if the id, which may come from anybody's files, leads anywhere else.
     """
     if run_id in (".", "..") or {"/", "\\", "\0"} & {*run_id}:
         raise StoreError(f"{run_id!r} is no run's id: it leads out of {output_dir / RUNS_FOLDER}.")
@@ -33,15 +33,16 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
 
 
 def label_file(metric: str) -> str:
-    """Return the name of the file, in a run's folder, that holds people's labels on a metric."""
+    """Return the name of the file, in a run's folder, with people's labels on a metric."""
     return f"audit_{metric}.json"
 
 
 def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
-    """Write files into a folder, which is made when missing, and return their paths.
+    """Write files into a folder, which is made if missing, and return their paths.
 
-    A file is replaced only once all of them are on the disk, so that a full disk leaves the earlier
-    ones as they were. ``texts``: name -> content; text is written as UTF-8.
+    Files are replaced only once all of them are on the disk, so that a full disk leaves the earlier
+    ones as they were. ``texts``: name -> content; text is written as UTF-8. Raises StoreError if
+    one can't be written.
     """
     files = {folder / name: text for name, text in texts.items()}
     try:
@@ -55,11 +56,11 @@ def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
 
 
 def write_file(path: Path, content: Content, flag: str | None = None) -> None:
-    """Write a file that a person named, in a folder that is made when missing.
+    """Write a file that a person named, into a folder that is made if missing.
 
-    It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a device
-    (``/dev/stdout``) it is written to where that leads. ``content``: text is written as UTF-8.
-    ``flag``: the flag that chooses another place, for the error.
+    An existing file keeps its permissions, and a protected one stays as it is. A link, a pipe or a
+    device (``/dev/stdout``) is written through. ``flag``: the flag that chooses another place, for
+    the error. Raises StoreError if the file can't be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
 
 
 def _link(source: Path, name: Path) -> bool:
-    """Make a name another one of a file; False where that can't be, and the name is as it was."""
+    """Make ``name`` a hard link to ``source``; return False, and leave it, if that fails."""
     other = name.with_name(f"{name.name}.link")
     try:
         os.link(source, other)

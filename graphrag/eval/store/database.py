@@ -1,7 +1,8 @@
-"""Runs, responses, verdicts and finished model calls, committed as they arrive.
+"""Stores runs, responses, verdicts and finished model calls, committed as they arrive.
 
-A process killed at any moment loses only the calls in flight: every finished call is kept
-until the response or the verdicts it belongs to are, and a resumed run reads it from here.
+A process killed at any moment loses only the calls in flight: sent, but not answered. A finished
+call is kept until the response or the verdicts that it belongs to are, and a resumed run reads it
+from here. A unit is a question asked by a method; a scope is its search or one of its judgings.
 """
 
 import json
@@ -79,16 +80,16 @@ ORIGIN_NAMES: dict[Origin, str] = {
 }
 _LISTED = 3
 _RESPONSE = "unit, sample_id, method, {}, latency_s, usage, failure, trial, {}, abstained"
-"""The columns of a response, but for those that not every reader wants."""
+"""The columns of a response; those that not every reader wants are filled in."""
 
 
 class EvaluationStore:
-    """The runs of an output folder.
+    """The runs of an output folder, in its eval.db.
 
-    One process at a time holds it. ``path``: The database file, made with its folder when missing;
-    IN_MEMORY: its runs are gone when it is closed.
-    ``reads_only``: Read it beside the process that holds it, as it is at one moment; what was read
-    of the last run, but its texts, is not read again.
+    One process at a time holds it. ``path``: the database file, made with its folder if missing;
+    IN_MEMORY: its runs are gone when it is closed. ``reads_only``: read it beside the process that
+    holds it, as it is at one moment. What was read of the last run is then not read again, except
+    its full responses.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:
@@ -100,7 +101,7 @@ class EvaluationStore:
         self._writer = StoreWriter(self._db, path)
 
     def close(self) -> None:
-        """Close the database and let others have it."""
+        """Close the database and release its lock."""
         try:
             self._writer.catch_up()
         finally:
@@ -115,9 +116,9 @@ class EvaluationStore:
     def add_run(
         self, setup: RunSetup, samples: Sequence[Sample] = (), details: RunDetails | None = None
     ) -> Run:
-        """Begin a run and keep its questions, so that its responses can be read without them.
+        """Begin a run and keep its questions, so that nobody needs the dataset to read it.
 
-        ``details``: None: of a program's own.
+        ``details``: None: those of a run that a user's program began.
         """
         started = now()
         run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
@@ -136,7 +137,7 @@ class EvaluationStore:
         return run
 
     def keep_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
-        """Keep the questions of a run, in place of those that are kept."""
+        """Keep the questions of a run, replacing those that are kept."""
         self._writer.write(*_sample_rows(run_id, samples))
 
     def samples(self, run_id: str) -> list[Sample]:
@@ -158,19 +159,19 @@ class EvaluationStore:
         )
 
     def kept_figures(self, name: str, run_id: str | None = None) -> dict[str, KeptFigures]:
-        """Return run id -> what is kept of its figures under a name, of one run or of all."""
+        """Return run id -> the figures that are kept under a name, of one run or of all."""
         self._writer.catch_up()
         with explain_errors(self.path):
             return read_kept(self._db, name, run_id)
 
     def keep_details(self, run_id: str, details: RunDetails) -> None:
-        """Keep what a run's tables and files say beside its setup, in place of what was kept."""
+        """Replace the details of a run, which its tables and files show beside its setup."""
         self._write(
             "UPDATE runs SET details = ? WHERE run_id = ?", (json.dumps(details.to_dict()), run_id)
         )
 
     def recorded_at(self, run_id: str) -> str | None:
-        """Return when the latest result of a run was kept; None while there is none."""
+        """Return when the latest result of a run was kept; None if there is none yet."""
         tables = ("responses", "verdicts", "judgements")
         parts = [f"SELECT recorded_at FROM {table} WHERE run_id = ?" for table in tables]
         rows = self._read(
@@ -179,22 +180,22 @@ class EvaluationStore:
         return cast("str | None", rows[0][0])
 
     def latest_times(self, run_id: str, most: int) -> list[str]:
-        """Return when the latest searches were kept (ISO 8601), the newest first."""
+        """Return when the latest ``most`` searches were kept (ISO 8601), the newest first."""
         sql = "SELECT recorded_at FROM responses WHERE run_id = ? ORDER BY recorded_at DESC LIMIT ?"
         return self._read(sql, (run_id, most), lambda row: str(row[0]))
 
     def prepare(self, *tables: str) -> None:
-        """Make tables that not every store has, such as those of exchanges."""
+        """Run statements that make tables not every store has, such as those of exchanges."""
         self._writer.write(*((table, ()) for table in tables))
 
     def keep_exchanges(self, run_id: str, scope: CallScope, exchanges: Exchanges) -> None:
-        """Keep what a scope's models were told and said, with what is written next."""
+        """Keep what a scope's models were told and said; it is written with the next rows."""
         read = self._db.execute  # and not what waits to be written
         kept = keep_exchanges(lambda q, v: read(q, v).fetchall(), run_id, scope, exchanges)
         self._writer.write_soon(*kept)
 
     def exchanges(self, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
-        """Return unit -> what its models were told and said; none of one that kept none."""
+        """Return unit -> what its models were told and said, for units that kept it."""
         return read_exchanges(self._read, run_id, units)
 
     def finish_run(self, run_id: str) -> None:
@@ -203,7 +204,10 @@ class EvaluationStore:
         self._write(f"{sql} AND status <> 'finished'", (now(), run_id))
 
     def reopen_run(self, run_id: str) -> int:
-        """Mark a run as unfinished again; return the calls in flight when it stopped, once."""
+        """Mark a run as unfinished again; return how many calls were in flight when it stopped.
+
+        These calls are then forgotten, so that they are told once.
+        """
         in_flight = self.calls_in_flight(run_id)
         reopened = "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?"
         forgotten = "DELETE FROM calls WHERE run_id = ? AND reply IS NULL"
@@ -213,9 +217,9 @@ class EvaluationStore:
     def append_response(
         self, run_id: str, response: StoredResponse, left: Usage | None = None
     ) -> None:
-        """Keep a response, in place of its calls and of verdicts on one that was there before.
+        """Keep a response, replacing its calls, and the verdicts on an earlier one of the unit.
 
-        ``left`` is what those of its calls cost that are no part of it.
+        ``left``: the cost of those of its calls that are not part of its usage.
         """
         self._writer.write(
             ("DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, response.unit)),
@@ -231,9 +235,9 @@ class EvaluationStore:
         usage: Usage,
         left: Usage | None = None,
     ) -> None:
-        """Keep the verdicts on a response and what they cost, in one transaction.
+        """Keep verdicts on a response and their usage, and drop their calls, in one transaction.
 
-        ``left`` is what those of their calls cost that are no part of them.
+        ``left``: the cost of those of their calls that are not part of the usage.
         """
         self._writer.write(
             *(
@@ -258,9 +262,9 @@ class EvaluationStore:
         return {response.unit: response for response in rows}
 
     def outlines(self, run_id: str, with_texts: bool = False) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run, without its context and what it retrieved.
+        """Return unit -> response of a run, without its text, its context and what it retrieved.
 
-        ``with_texts``: with what it said, and how much it retrieved.
+        ``with_texts``: with its text, and how much it retrieved.
         """
         columns = _RESPONSE.format("'', substr(context_text, 1, 0)", "NULL")
         if with_texts:
@@ -268,7 +272,7 @@ class EvaluationStore:
         return self._rows("responses", columns, run_id, "unit", outlines_of)
 
     def contexts(self, run_id: str, units: Sequence[str]) -> dict[str, Shown]:
-        """Return unit -> the context of its response, and what it retrieved."""
+        """Return unit -> the context of its response, and what was retrieved."""
         columns = "unit, context_text, retrieved"
         return self._rows("responses", columns, run_id, "unit", contexts_of, units)
 
@@ -280,11 +284,11 @@ class EvaluationStore:
         return self._rows("verdicts", columns, run_id, "unit, metric", verdicts_of, units)
 
     def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
-        """Return unit -> what its verdicts cost, one entry each time it was judged."""
+        """Return unit -> what its verdicts cost, one usage each time it was judged."""
         return self._rows("judge_usage", "unit, usage", run_id, "rowid", judgings_of)
 
     def copy_responses(self, source: str, target: str) -> None:
-        """Take the responses of one run over into another, as far as they are not there."""
+        """Copy the responses of one run into another, except for units that have one there."""
         first, *others = COLUMNS["responses"]
         taken = ", ".join(others)
         self._write(
@@ -296,9 +300,9 @@ class EvaluationStore:
     def append_judgement(
         self, run_id: str, judgement: Judgement, left: Usage | None = None
     ) -> Judgement:
-        """Keep a judgment, and return it with what earlier ones of it cost as well.
+        """Keep a further judge's judgment, and return it with the cost of earlier ones added.
 
-        ``left`` is what those of its calls cost that are no part of it.
+        ``left``: the cost of those of its calls that are not part of its usage.
         """
         place = (run_id, judgement.subject, judgement.kind)
         sql = "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?"
@@ -311,7 +315,7 @@ class EvaluationStore:
         return judgement
 
     def judgements(self, run_id: str) -> list[Judgement]:
-        """Return the judgments of a run."""
+        """Return the judgments of a run by further judges."""
 
         def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row
@@ -327,7 +331,7 @@ class EvaluationStore:
         return self._rows("judgements", columns, run_id, "subject, kind", each_of(make))
 
     def doubts(self) -> dict[str, str]:
-        """Return question -> why a judge doubts its row, the latest of all runs."""
+        """Return question -> why a judge doubts its row; of several runs the latest counts."""
         sql = (
             "SELECT json_extract(sample, '$.question'), value FROM judgements JOIN responses "
             "ON responses.run_id = judgements.run_id AND unit = subject JOIN samples "
@@ -349,20 +353,20 @@ class EvaluationStore:
         )
 
     def append_forgotten(self, run_id: str, unit: str, usage: Usage) -> None:
-        """Keep what calls cost that are part of nothing else that is kept."""
+        """Keep the cost of calls that are part of nothing else that is kept."""
         self._write(insert("forgotten"), (run_id, unit, text_of(usage)))
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
-        """Return what forgotten responses cost, and calls that are no part of what is kept."""
+        """Return the costs of forgotten responses, and of calls that are part of nothing kept."""
         return self._rows("forgotten", "usage", run_id, "rowid", each_of(lambda r: usage_of(r[0])))
 
     def calls_in_flight(self, run_id: str) -> int:
-        """Return how many calls have been sent and not been answered."""
+        """Return how many calls have been sent but not answered."""
         sql = "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL"
         return cast("int", self._read(sql, (run_id,))[0][0])
 
     def finished_calls(self, run_id: str) -> dict[str, dict[str, RecordedCall]]:
-        """Return stored scope -> call -> its reply, for what is not complete yet."""
+        """Return stored scope -> call -> its reply, for scopes without a result yet."""
         of_scopes = defaultdict[str, dict[str, RecordedCall]](dict)
 
         def keep(row: Values) -> None:
@@ -376,7 +380,7 @@ class EvaluationStore:
         return dict(of_scopes)
 
     def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
-        """Return stored scope -> what its finished calls cost, for what is not complete yet."""
+        """Return stored scope -> cost of its finished calls, for scopes without a result yet."""
         return {
             scope: summarize_attempts(a for call in calls.values() for a in call.attempts)
             for scope, calls in self.finished_calls(run_id).items()
@@ -385,7 +389,7 @@ class EvaluationStore:
     def write_call(
         self, run_id: str, scope: CallScope, call: str, recorded: RecordedCall | None
     ) -> None:
-        """Note a call as sent, or keep its reply."""
+        """Note that a call is about to be sent, or keep its reply if ``recorded`` is given."""
         if recorded is None:
             self._write(insert("calls"), (run_id, scope.stored, call, None, None))
             return
@@ -399,19 +403,19 @@ class EvaluationStore:
         self._writer.write_soon((forget, (run_id, scope.stored, call)))
 
     def grouped(self) -> AbstractContextManager[None]:
-        """See :meth:`StoreWriter.grouped`: it is the ends of calls that are put off."""
+        """Let the ends of calls be written later within the block, see :class:`StoreWriter`."""
         return self._writer.grouped()
 
     def _read(
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
-        """Return what is made of each row; a row that nothing can be made of is damaged."""
+        """Return what ``make`` makes of each row; a row on which it fails is damaged."""
         return self._read_all(query, values, each_of(make))
 
     def _read_all(
         self, query: str, values: tuple[object, ...], make: Callable[[Iterable[Values]], _T]
     ) -> _T:
-        """Return what is made of all rows together, read one by one: what they hold may be long."""
+        """Return what ``make`` makes of all rows, which it takes one by one: they may be long."""
         self._writer.catch_up()
         with explain_errors(self.path):
             try:
@@ -430,7 +434,10 @@ class EvaluationStore:
         units: Sequence[str] | None = None,
         keeps: bool = True,
     ) -> _T:
-        """Read a table's rows of a run, or of some units of it; what was read once is kept."""
+        """Read a table's rows of a run, or of some units of it.
+
+        ``keeps``: whether a store that only reads remembers them.
+        """
         where, values = "run_id = ?", (run_id,)
         if units is not None:
             where += f" AND unit IN ({', '.join('?' * len(units))})"
@@ -461,10 +468,10 @@ def _drop_calls(run_id: str, scope: CallScope, left: Usage | None) -> Iterator[S
 
 
 def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
-    """Return the run of this id, of the only id that begins so, or the latest.
+    """Return the run with this id, or with the only id that begins so, or the latest.
 
-    ``runs``: those of the store, the newest first. ``suites``: whether "latest" is of graphrag eval
-    suite, see :func:`latest_run`.
+    ``runs``: those of the store, the newest first. ``suites``: whether "latest" means a run of
+    ``graphrag eval suite``, see :func:`latest_run`. Raises UsageError if no run, or several, fit.
     """
     if not runs:
         raise UsageError(f"{store_path} holds no run yet.")
@@ -489,7 +496,7 @@ def baseline_path(store_path: Path) -> Path:
 
 
 def no_such_file(path: Path, store_path: Path) -> UsageError:
-    """Return the error of a file of rows that is not there, the pinned baseline's among them."""
+    """Return the error for a file of rows that does not exist, such as the pinned baseline."""
     if path == baseline_path(store_path):
         pin = eval_line_in(path.parent, "compare", "latest", "--pin")
         return UsageError(f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}")
@@ -499,7 +506,7 @@ def no_such_file(path: Path, store_path: Path) -> UsageError:
 def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
     """Return the newest finished run of ``graphrag eval``, or of ``graphrag eval suite``.
 
-    Without one it is the newest unfinished run of that command, then the newest run that was
+    If there is none, it is the newest unfinished run of that command, then the newest run that was
     begun otherwise, a finished one first.
     """
     origin = "suite" if suites else "command"
@@ -508,7 +515,7 @@ def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
 
 
 def explain_latest(runs: Sequence[Run], taken: Run) -> str:
-    """Say which run "latest" is, and which newer ones it is not."""
+    """Return a sentence on which run "latest" is, and which newer runs it is not."""
     text = f"latest is run {taken.describe()}"
     if taken.origin != "command":
         text += f" by {ORIGIN_NAMES[taken.origin]}"
@@ -527,9 +534,9 @@ def _listed(runs: Sequence[Run], with_origin: bool = False) -> str:
 
 
 def open_store(path: Path) -> EvaluationStore:
-    """Open a store that is there already to read it, also beside a run that writes it.
+    """Open an existing store to read it, also beside a run that writes it.
 
-    Raises UsageError if there is none; StoreError if it can't be read.
+    Raises UsageError if there is none, StoreError if it can't be read.
     """
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."

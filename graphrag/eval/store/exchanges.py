@@ -1,10 +1,11 @@
-"""What was sent to models and what came back, compressed; a text that comes again stands once.
+"""Stores what was sent to models and what came back, compressed; equal long texts only once.
 
-Prompts share most of what they say: their rules, the texts of an index, what a judge reads of a
-search. They are cut before and after each long line, so that equal passages make equal parts; a
-long part is kept once for all runs of a store, by a hash of its text. Of 64 bits: among a million
-parts two are taken for one in one store of some 30 million. The tables are made by the first run
-that keeps calls, so that every release of this format reads the store with them and without.
+Prompts share most of their text: rules, texts of an index, what a judge reads of a search. They are
+cut before and after each long line, so that equal passages make equal parts. A long part is kept
+once for all runs of a store, under a hash of its text. The hash has 64 bits: among a million parts,
+two different ones share a hash in one store out of some 30 million. The tables are made by the
+first run that keeps calls, so that every release of this format reads the store with them and
+without.
 """
 
 import hashlib
@@ -36,15 +37,16 @@ _LONG_LINE = 256
 _SHORTEST_PART = 160
 
 Read: TypeAlias = Callable[[str, tuple[object, ...]], list[Values]]
-"""A query and its values -> rows."""
+"""A function that takes a query and its values, and returns rows."""
 
 
 def keep_exchanges(
     read: Read, run_id: str, scope: CallScope, exchanges: Exchanges
 ) -> Iterator[Statement]:
-    """Yield what keeps the exchanges of a scope, of a search in place of all that was kept of it.
+    """Yield the statements that keep a scope's exchanges; a search's replace all of its unit.
 
-    Keys that only their form gives away are looked for in what is new alone: it takes its time.
+    API keys that can be told only by their form are looked for in new parts alone, because that
+    takes long.
     """
     parts: dict[int, str] = {}
     listed = [
@@ -61,7 +63,10 @@ def keep_exchanges(
 
 
 def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
-    """Return unit -> its calls; of responses that are judged again the searches of another run."""
+    """Return unit -> its model calls.
+
+    If a run judged another run's responses again, the calls of searches are that run's.
+    """
     if not read(_IS_THERE, ()):
         return {}
     sql = (
@@ -106,7 +111,7 @@ def _pack_exchange(exchange: Exchange, cut: Callable[[str], list[int | str]]) ->
 
 
 def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
-    """Return the pieces of a text, and add those that are long enough to the parts."""
+    """Return the pieces of a text: short ones as they are, long ones as numbers in ``parts``."""
     pieces: list[int | str] = []
     for part in _split_text(mend_text(redact_data(text))):
         if len(part) >= _SHORTEST_PART:

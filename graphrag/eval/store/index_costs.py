@@ -1,4 +1,4 @@
-"""What building an index took, kept beside its tables and bound to what they hold."""
+"""Records what building an index took, beside its tables and bound to their fingerprint."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,9 @@ KINDS: tuple[CallKind, ...] = ("completion", "embedding")
 class StepCost:
     """What one workflow asked of one model.
 
-    ``replies``: ``n_cached`` of them were in the project's cache, paid for by an earlier build; the
-    figures are of all. Tokens are None where one does not say, US dollars also without a price.
+    ``n_cached``: how many of the ``replies`` were in the project's cache, paid for by an earlier
+    build; the other figures include them. Tokens are None if a reply does not tell them, US dollars
+    also without a price.
     """
 
     workflow: str
@@ -40,9 +41,10 @@ class StepCost:
 class IndexCost:
     """What an index took to build.
 
-    ``fingerprint``: of the tables that it is the cost of. ``documents``: a digest of their texts.
-    ``seconds``: by workflow. ``steps``: None where the replies were not counted, as of an index
-    that another command built.
+    - ``fingerprint``: of the tables that were built.
+    - ``documents``: a hash of the documents' texts.
+    - ``seconds``: workflow -> seconds.
+    - ``steps``: None if replies were not counted, as when another command built the index.
     """
 
     fingerprint: str
@@ -51,20 +53,20 @@ class IndexCost:
     steps: tuple[StepCost, ...] | None = None
 
     def count_tokens(self, kinds: Iterable[CallKind] = KINDS) -> int | None:
-        """Return tokens of completions, embeddings or both; None where they are not known."""
+        """Return the tokens of completions, embeddings or both; None if they are not known."""
         if self.steps is None:
             return None
         steps = [step for step in self.steps if step.kind in kinds]
         return sum_known(n for step in steps for n in (step.prompt_tokens, step.output_tokens))
 
     def cost_usd(self, kinds: Iterable[CallKind] = KINDS) -> float | None:
-        """Return US dollars of completions, embeddings or both; None where they are not known."""
+        """Return the US dollars of completions, embeddings or both; None if they are not known."""
         if self.steps is None:
             return None
         return sum_usd(s.cost_usd for s in self.steps if s.kind in kinds)
 
     def to_dict(self) -> dict[str, object]:
-        """Return it with its sums as JSON-ready values."""
+        """Return the cost and its sums as JSON-ready values."""
         sums = {"tokens": self.count_tokens(), "cost_usd": self.cost_usd()}
         return {**asdict(self), **sums, "total_seconds": fsum(self.seconds.values())}
 
@@ -73,7 +75,10 @@ _COST = TypeAdapter(IndexCost)
 
 
 def sum_steps(replies: "Iterable[ReleaseReply]") -> tuple[StepCost, ...]:
-    """Add replies up by workflow and model, in the order of the workflows."""
+    """Add up the replies of a build by workflow and model, in the order of the workflows.
+
+    ``replies``: each a call, and whether the project's cache had the reply.
+    """
     groups: dict[tuple[str, str, CallKind], list[ReleaseReply]] = {}
     for reply in replies:
         groups.setdefault((reply[0].phase, reply[0].model, reply[0].kind), []).append(reply)
@@ -93,10 +98,10 @@ def sum_steps(replies: "Iterable[ReleaseReply]") -> tuple[StepCost, ...]:
 
 
 def read_index_cost(folder: Path, fingerprint: str, n_documents: object) -> IndexCost | None:
-    """Return the cost of the index whose tables have this fingerprint; None where it is not known.
+    """Return the cost of the index whose tables have this fingerprint; None if it is not known.
 
-    Of one that ``graphrag index`` built it is the seconds in its stats.json, if that is of a build
-    that came to its end with as many documents as there are now.
+    If ``graphrag index`` built it, only the seconds in its stats.json are known, and only if that
+    is of a finished build of as many documents as there are now.
     """
     try:
         cost = _COST.validate_json((folder / COST_FILE).read_bytes())

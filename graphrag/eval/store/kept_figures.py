@@ -1,8 +1,8 @@
-"""What was computed of a finished run, kept beside its rows until one of these changes.
+"""Keeps figures of finished runs in eval.db, and marks them as outdated when a row changes.
 
 The table comes into a store with the first figures, as that of notes does, so that every release of
-this format reads it with the table and without. With it come triggers: whoever changes a row of a
-run, an earlier release or a person by SQL, marks what is kept of it as outdated.
+this format reads a store with the table or without. Triggers come with it: when anybody changes a
+row of a run, an earlier release or a person by SQL, they mark its figures as outdated.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from graphrag.eval.types.metric_definitions import BUILT_IN
 from graphrag.text.redaction import redact_data
 
 OUTDATED = ""
-"""The key of what is kept of rows that have changed since."""
+"""The key of figures whose rows have changed since."""
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS kept_figures (run_id TEXT NOT NULL REFERENCES runs, "
     "name TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, digest TEXT NOT NULL, "
@@ -36,7 +36,7 @@ _TRIGGERS = {
     for table in _WATCHED
     for event, run in _RUN_OF.items()
 }
-"""Name -> what it does."""
+"""Name of a trigger -> what it does."""
 _ARE_THERE = (
     "SELECT name, sql FROM sqlite_master WHERE name LIKE 'outdate%' OR name = 'kept_figures'"
 )
@@ -48,10 +48,10 @@ _KEEP = (
 
 
 class KeptFigures(NamedTuple):
-    """Figures as they are kept, JSON.
+    """Figures of a run as they are kept, as JSON text.
 
-    ``key`` says by what code they are, and what they hang on beside the rows of their run. It is
-    OUTDATED if such a row has changed since.
+    ``key``: by what code they are, and what they depend on besides the run's rows. OUTDATED if a
+    row has changed since.
     """
 
     key: str
@@ -59,9 +59,10 @@ class KeptFigures(NamedTuple):
 
 
 def read_kept(db: CleanConnection, name: str, run_id: str | None) -> dict[str, KeptFigures]:
-    """Return run id -> what is kept under a name, of one run or of all.
+    """Return run id -> figures that are kept under a name, of one run or of all.
 
-    Nothing is returned where changes would not be noticed, nor what is damaged.
+    Damaged figures are left out. Empty if a trigger is missing, so that changes may have gone
+    unnoticed.
     """
     if not _is_watched(db):
         return {}
@@ -77,10 +78,10 @@ def read_kept(db: CleanConnection, name: str, run_id: str | None) -> dict[str, K
 
 
 def begin_keeping(path: Path, name: str, run_ids: Iterable[str]) -> str:
-    """Begin to compute figures of runs that are to be kept; return what :func:`keep_figures` takes.
+    """Announce figures of runs that will be kept; return the token for :func:`keep_figures`.
 
-    It comes before the rows are read: what changes from then on is noticed. Raises StoreError if
-    nothing can be written.
+    Call it before the rows are read: changes are noticed from then on. Raises StoreError if nothing
+    can be written.
     """
     token = f"computing {secrets.token_hex(8)}"
     with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
@@ -94,9 +95,9 @@ def begin_keeping(path: Path, name: str, run_ids: Iterable[str]) -> str:
 
 
 def keep_figures(path: Path, name: str, token: str, figures: Mapping[str, KeptFigures]) -> None:
-    """Keep figures by the ids of their runs, of those that are finished and have not changed since.
+    """Keep figures of runs that are finished and have not changed since :func:`begin_keeping`.
 
-    Raises StoreError if nothing can be written.
+    ``figures``: run id -> figures. Raises StoreError if nothing can be written.
     """
     with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
         for run, (key, value) in figures.items():
@@ -105,12 +106,12 @@ def keep_figures(path: Path, name: str, token: str, figures: Mapping[str, KeptFi
 
 
 def can_keep(path: Path) -> bool:
-    """Say whether figures may be kept beside the rows of a store."""
+    """Return whether figures can be written beside the rows of a store."""
     return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
 
 
 def uses_own_code(run: Run) -> bool:
-    """Say whether code of one's own has a part in a run's figures, of which nobody sees changes."""
+    """Return whether a user's own code has a part in a run's figures; nobody sees it change."""
     measures = cast("Mapping[str, Sequence[str]]", run.details.config.get("measures") or {})
     judges = {*(run.setup.metrics or ()), *run.setup.further}
     return bool(judges - BUILT_IN or measures.get("further"))

@@ -1,4 +1,4 @@
-"""Keeps other processes from a file while one writes it."""
+"""Locks a file, so that no other process writes it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def lock_file(path: Path, what: str) -> "FileLock":
-    """Keep every other process from a file in a folder that is made when missing.
+    """Lock a file and return the lock; the file's folder is made if missing.
 
-    ``what``: what one that holds it does. Raises StoreError if one does, or the folder can't be
-    written.
+    ``what``: what a process that holds the lock does, for the error. Raises StoreError if another
+    process holds it, or the folder can't be written.
     """
     from filelock import FileLock, Timeout  # every command loads this module
 

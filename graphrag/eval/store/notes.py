@@ -1,8 +1,8 @@
-"""What people say of a run: a label and a note.
+"""Keeps the label and the note that people give a run.
 
-They stand in a table that a store gets with the first of them, so that every release of this format
-reads it with the table and without. It is written beside the process that holds the store: a note
-does not wait for the end of a run.
+They are in a table that a store gets with the first of them, so that every release of this format
+reads a store with the table or without. They are written beside the process that holds the store,
+so that a note need not wait for the end of a run.
 """
 
 import os
@@ -28,28 +28,29 @@ _KEEP = (
     "ON CONFLICT (run_id) DO UPDATE SET label = excluded.label, note = excluded.note"
 )
 MOST_OF_A_LABEL, MOST_OF_A_NOTE = 60, 2_000
-"""Characters."""
+"""The most characters of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a run is called, in a line, and what is to be remembered of it; "" for nothing."""
+    """What people call a run (``label``, one line), and what they say of it; "" for nothing."""
 
     label: str = ""
     note: str = ""
 
 
 def read_notes(path: Path) -> dict[str, Note]:
-    """Return run id -> what people say of it, of runs that have it; StoreError if it can't be."""
+    """Return run id -> its note, for runs that have one; StoreError if they can't be read."""
     with explain_errors(path), closing(open_connection(path, reads_only=True)) as db:
         return _notes(db)
 
 
 def keep_note(path: Path, run_id: str, note: Note, seen: Note) -> Note:
-    """Keep what is said of a run in place of what was seen there, and return it.
+    """Keep the note on a run and return it.
 
-    ChangedElsewhere if something else stands there; UsageError if there is no such run, or it is
-    too long; StoreError if it can't be written.
+    ``seen``: the note that the writer saw there. Raises ChangedElsewhere if there is another by
+    now, UsageError if there is no such run or the note is too long, StoreError if it can't be
+    written.
     """
     note = Note(" ".join(note.label.split()), note.note.strip())
     if len(note.label) > MOST_OF_A_LABEL or len(note.note) > MOST_OF_A_NOTE:

@@ -1,4 +1,4 @@
-"""What the store keeps of a run: the run and its setup, its responses, its further judgments."""
+"""Defines what the store keeps of a run: its setup and details, responses, further judgments."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,32 +17,32 @@ from graphrag.text.phrases import counted
 
 
 class RunSetup(RootModel[dict[str, object]], frozen=True):
-    """Everything that changes what a run's results mean, JSON-ready, in named sections.
+    """Everything that changes what a run's results mean, in named JSON-ready sections.
 
-    Two runs are alike when their setups are equal, sections that only another release knows
-    included, so it is kept as it was made: ``root`` is what the store holds. Results files lack
-    some sections.
+    Two runs are alike if their setups are equal, including sections that only another release
+    knows. A setup (``root``) is therefore kept exactly as it was made. Results files lack some
+    sections.
     """
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods in their order."""
+        """The methods, in their order."""
         return tuple(self._sections["methods"]["order"])
 
     @property
     def n_questions(self) -> int:
-        """Questions planned."""
+        """The number of planned questions."""
         return self._sections["dataset"]["questions"]
 
     @property
     def metrics(self) -> tuple[str, ...] | None:
-        """What responses are judged on; None when it does not say."""
+        """The metrics that responses are judged on; None if the setup does not say."""
         described = self._sections.get("metrics")
         return None if described is None else tuple(described)
 
     @property
     def further(self) -> frozenset[str]:
-        """The further judges that are asked: see :class:`Judgement`; all pairs by their scorer."""
+        """The further judges that are asked, see :class:`Judgement`; those of pairs by scorer."""
         asked = frozenset(self._sections.get("further", {}))
         by_claim = "by" in self._sections.get("metrics", {}).get("faithfulness", {})
         return asked | {CLAIMS} if by_claim else asked
@@ -54,12 +54,12 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     @property
     def responses_of(self) -> str | None:
-        """The run whose responses are judged again, None of any other run."""
+        """The run whose responses are judged again; None if the run makes its own."""
         return self._sections.get("responses_of")
 
     @property
     def is_of_suites(self) -> bool:
-        """Whether evaluators of suites score the responses."""
+        """Whether evaluators of test suites score the responses."""
         return "suites" in self.root
 
     def completion_models(self) -> list[str]:
@@ -71,20 +71,20 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     def fingerprints(self, methods: Sequence[str]) -> dict[str, str | None]:
         """Return name -> fingerprint of each index that these methods searched.
 
-        None when none of them says.
+        None if none of them tells it.
         """
         by_index = self.searched(methods)
         return {name: next(iter(fingerprints), None) for name, fingerprints in by_index.items()}
 
     def index_of(self, key: str, method: str) -> str:
-        """Return the name of the index that a method asks about a key: the key, if no other."""
+        """Return the name of the index that a method asks for a key: the key if it has no other."""
         return self.indexes.get(key, {}).get(method, {}).get("project", key)
 
     def searched(self, methods: Sequence[str] | None = None) -> dict[str, set[str]]:
-        """Return name -> fingerprints, as far as they are told, of the indexes that were searched.
+        """Return name -> known fingerprints of the indexes that methods searched.
 
-        ``methods``: by these; None: by any. A key stands for its own index, asked or not, unless
-        methods that have others alone ask about it.
+        ``methods``: None: all. A key stands for its own index, asked or not, unless every method
+        that asks for it has another index.
         """
         by_index: dict[str, set[str]] = {}
         for key, by_method in self.indexes.items():
@@ -95,7 +95,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return by_index
 
     def flat(self) -> dict[str, object]:
-        """Return ``section.key`` -> value of all that it says."""
+        """Return ``section.key`` -> value, for everything in the setup."""
         return dict(_flatten(self.root))
 
     @property
@@ -120,7 +120,7 @@ class _Sections(TypedDict, total=False):
 
 
 def list_differences(before: RunSetup, after: RunSetup) -> dict[str, str]:
-    """Return each key in which two setups differ -> ``key: before -> after``."""
+    """Return key -> ``key: before -> after``, for each key in which two setups differ."""
     old, new = before.flat(), after.flat()
     return {
         key: f"{key}: {_format_value(old, key)} -> {_format_value(new, key)}"
@@ -143,38 +143,35 @@ def _format_value(values: Mapping[str, object], key: str) -> str:
 
 Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "monitor", "python"]
-"""Who began a run: graphrag eval, its judge or suite, or a program of the user's own.
-
-``monitor``, gone with 2.0.0, is that of kept runs alone.
-"""
+"""Who began a run: graphrag eval, its judge or suite, or a program of the user's own. ``monitor``,
+gone with 2.0.0, is found in kept runs only."""
 CLAIMS = "claims"
-"""The kind of the judgments that hold the claims of a response."""
+"""The kind of judgments that hold the claims of a response."""
 DOUBT = "doubt"
-"""The kind of those that say why a question's row is doubted, by metric."""
+"""The kind of judgments that say why a question's row is doubted, by metric."""
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
-"""Name of a setting or a count of an index -> its value; what is not known is left out."""
+"""Name of a setting or a count of an index -> its value; unknown ones are left out."""
 EMBEDDING_MODEL = "embedding model"
-"""The name, among what a run's details say of an index, of the model that made its vectors."""
+"""The name, among the facts of an index, of the model that made its vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """What a run's tables and files say beside its setup, so that they can be made again.
+    """What a run's tables and files tell besides its setup, so that they can be made again.
 
-    - ``n_units``: responses planned.
-    - ``config``: the EvaluationConfig, JSON-ready, with ``root`` as an absolute path; of a run that
-      was resumed, the latest one.
+    - ``n_units``: planned responses.
+    - ``config``: the EvaluationConfig, JSON-ready, with ``root`` as an absolute path; the latest
+      one if the run was resumed.
     - ``models``: the models that may have been asked.
-    - ``warnings``: what makes the figures weaker than they look; ``roomy``: those of contexts that
-      hold most of a text.
+    - ``warnings``: what makes the figures weaker than they look; ``roomy``: those on contexts with
+      so much room that they hold most of a text.
     - ``skip_judge``: whether responses were collected without verdicts.
     - ``search_methods``: method name -> the search method behind it.
-    - ``report``: what a run of suites came to, JSON-ready; None of other runs and of an unfinished
-      one.
-    - ``command``: the command line that asks the same again; "" where there was none.
+    - ``report``: the report of a finished run of suites, JSON-ready; None otherwise.
+    - ``command``: the command line that asks the same again; "" if there was none.
     - ``indexes``: index key -> what its index was built with and how much it holds, for people.
-    - ``index_costs``: index key -> what the index that is searched took to build, where known.
-    - ``lacking``: method -> what it has to do without on all questions, and why, each a pair.
+    - ``index_costs``: index key -> what the index that is searched took to build, if known.
+    - ``lacking``: method -> pairs of what it has to do without on all questions, and why.
     """
 
     origin: Origin
@@ -199,7 +196,7 @@ class RunDetails:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "RunDetails":
-        """Make them of what :meth:`to_dict` returned."""
+        """Return the details that :meth:`to_dict` returned as values."""
         details = _DETAILS.validate_python(values)
         if "roomy" in values:
             return details
@@ -212,7 +209,7 @@ _DETAILS = TypeAdapter(RunDetails)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation run; ``finished_at`` is None of an unfinished one."""
+    """One evaluation run; ``finished_at`` is None if it is unfinished."""
 
     run_id: str
     started_at: str
@@ -223,7 +220,7 @@ class Run:
 
     @property
     def origin(self) -> Origin:
-        """Who began it."""
+        """Who began the run."""
         return self.details.origin
 
     def describe(self) -> str:
@@ -239,10 +236,10 @@ def now() -> str:
 
 
 class CallScope(NamedTuple):
-    """The piece of work that model calls are part of.
+    """A piece of work that model calls belong to: the search of a unit, or a judging of it.
 
     ``work``: "search", "judge" for the verdicts, or the kind of a :class:`Judgement`. ``unit``: the
-    unit that is searched or judged.
+    key of the :class:`Unit`.
     """
 
     work: str
@@ -250,27 +247,30 @@ class CallScope(NamedTuple):
 
     @property
     def stored(self) -> str:
-        """Its form in the store."""
+        """The scope as the store writes it."""
         return f"{self.work} {self.unit}"
 
     @classmethod
     def of_search(cls, unit: str) -> "CallScope":
-        """Return that of a unit's search."""
+        """Return the scope of a unit's search."""
         return cls("search", unit)
 
     @classmethod
     def of_verdicts(cls, unit: str) -> "CallScope":
-        """Return that of the verdicts on a unit."""
+        """Return the scope of the verdicts on a unit."""
         return cls("judge", unit)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response as it was recorded; ``failure`` is set when the search failed.
+    """A response as it was recorded.
 
-    ``trial`` counts the repeats of a whole search from 0. ``retrieved`` is None for a method that
-    does not say what it retrieved, as ``context_text`` is for one that does not tell its text.
-    ``abstained``: the method says that it gives no answer.
+    - ``unit``: the key of its :class:`Unit`.
+    - ``context_text``, ``retrieved``: None if the method does not tell its context, or what it
+      retrieved.
+    - ``failure``: None unless the search failed.
+    - ``trial``: which repeat of the whole search it is, from 0.
+    - ``abstained``: whether the method says that it gives no answer.
     """
 
     unit: str
@@ -287,12 +287,12 @@ class StoredResponse:
 
     @property
     def lacked(self) -> str:
-        """What the search had to do without, and why; "" if nothing."""
+        """A note on what the search had to do without, and why; "" if nothing."""
         return "" if self.retrieved is None else self.retrieved.note
 
     @property
     def tokens(self) -> int | None:
-        """Prompt and output tokens; None where calls are not counted."""
+        """Prompt and output tokens; None if calls are not counted."""
         usage = self.usage
         return usage.prompt_tokens + usage.output_tokens if usage.is_counted else None
 
@@ -301,11 +301,11 @@ class StoredResponse:
 class Judgement:
     """What a further judge said, beyond the verdicts.
 
-    ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: the name of a scorer, as "rubric", of one of pairs "pairwise:A:B", or "claims" or
-    "doubt", which come with a verdict that has their failure and their usage. ``value``: the
-    judge's record, JSON-ready. ``failed``: whether something in it is unscored because the judge
-    failed.
+    - ``subject``: the unit that was judged; in a comparison of two methods, the first one's.
+    - ``kind``: the name of a scorer, such as "rubric"; for a scorer of pairs "pairwise:A:B"; or
+      "claims" or "doubt", which are details of a verdict that has their failure and usage.
+    - ``value``: the judge's record, JSON-ready.
+    - ``failed``: whether a part is unscored because the judge failed.
     """
 
     subject: str
@@ -316,16 +316,17 @@ class Judgement:
 
     @property
     def cause(self) -> str:
-        """Why nothing was said at all; "" where something was."""
+        """Why the judge said nothing at all; "" if it said something."""
         failure = self.value.get("failure") if len(self.value) == 1 else None
         return str(cast("dict[str, object]", failure)["message"]) if failure else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One question asked by one method; ``key`` changes with all that changes its meaning.
+    """One question asked by one method in one trial.
 
-    ``trial`` counts the repeats of a whole search from 0.
+    ``key``: changes with everything that changes the unit's meaning. ``trial``: which repeat of the
+    whole search it is, from 0.
     """
 
     key: str
@@ -335,7 +336,7 @@ class Unit:
 
 
 def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgement]:
-    """Return what verdicts on a unit follow from claim by claim, and what the judge doubts."""
+    """Return, as judgments, the claims that verdicts on a unit follow from, and the doubts."""
     details = [(CLAIMS, dict(v.claims)) for v in verdicts.values() if v.claims is not None]
     doubts: dict[str, object] = {name: v.doubt for name, v in verdicts.items() if v.doubt}
     details += [(DOUBT, doubts)] if doubts else []
@@ -346,5 +347,5 @@ def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgeme
 
 
 def pair_kind(scorer: str, first: str, second: str) -> str:
-    """Return the kind of the judgments by which a scorer holds two methods against each other."""
+    """Return the kind of the judgments by which a scorer compares two methods."""
     return f"{scorer}:{first}:{second}"

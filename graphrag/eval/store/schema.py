@@ -1,4 +1,4 @@
-"""The tables of a store, their keys, and how each older format becomes the next."""
+"""Defines the tables of a store and their keys, and how an older format becomes the next."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ MIGRATIONS: dict[int, Sequence[str]] = {
         "ALTER TABLE migrated RENAME TO responses",
     ]
 }
-"""Format -> the statements that make the next one of it; they stay as they are for good."""
+"""Format -> the statements that turn it into the next format. They must never change."""
 COLUMNS = {
     table: [column.split()[0] for column in columns.split(", ")]
     for table, columns in _TABLES.items()
@@ -54,7 +54,7 @@ COLUMNS = {
 
 @cache
 def insert(table: str) -> str:
-    """Return the statement that adds a row, or puts it in the place of one of the same key."""
+    """Return the SQL that adds a row to a table, or replaces the row of the same key."""
     columns, key = COLUMNS[table], _KEYS.get(table)
     sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     if key is None:
@@ -64,9 +64,9 @@ def insert(table: str) -> str:
 
 
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new database.
+    """Make the tables of a new database; leave an existing one as it is.
 
-    Raises StoreError if the database is of something else, or of a format that is not read.
+    Raises StoreError if the database belongs to something else, or its format can't be read.
     """
     version = format_of(db)
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -93,5 +93,5 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
 
 
 def format_of(db: sqlite3.Connection) -> int:
-    """Return the format that a database says it has; 0 of a new one."""
+    """Return the format that a database says it has; 0 if it is new."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -1,4 +1,4 @@
-"""Rows of eval.db: records as they are written, and as they are read."""
+"""Turns records into rows of eval.db, and rows back into records."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,15 +16,15 @@ from graphrag.query.client.usage import UNCOUNTED, Usage
 
 _T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
-"""All models of a usage, those of its completions, those of its embeddings."""
+"""The models of a usage: all of them, those of completions, those of embeddings."""
 Shown: TypeAlias = tuple[str | None, Retrieved | None]
 """The context of a response, and what was retrieved for it."""
 _COUNTS = {"llm_calls", "prompt_tokens", "output_tokens"}
-"""What every release keeps of a usage."""
+"""The counts that every release keeps in a usage."""
 
 
 def _with_counts(values: object) -> dict[str, object]:
-    """Refuse (ValueError) a usage without its counts, which would be read as one of 0 calls."""
+    """Return the values of a usage; ValueError without its counts, which would be read as 0."""
     if not isinstance(values, dict) or not values.keys() >= _COUNTS:
         raise ValueError(f"a usage has no {', '.join(sorted(_COUNTS))}")
     return cast("dict[str, object]", values)
@@ -32,7 +32,7 @@ def _with_counts(values: object) -> dict[str, object]:
 
 _USAGES = TypeAdapter(list[Annotated[Usage, BeforeValidator(_with_counts)]])
 _AT_ONCE = 256
-"""Rows of which the texts are held together."""
+"""Number of rows whose texts are held together."""
 
 
 def response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
@@ -68,12 +68,12 @@ def judgement_row(run_id: str, judgement: Judgement) -> tuple[object, ...]:
 
 
 def text_of(record: Failure | Usage | Retrieved | None) -> str | None:
-    """Return a record as it is kept; None of none."""
+    """Return a record as JSON text; None for None."""
     return None if record is None else json.dumps(record.to_dict())
 
 
 def usage_of(text: str) -> Usage:
-    """Return the usage that was kept; one that can't be, an older release's, is not known."""
+    """Return the usage in a text; UNCOUNTED if it is impossible, as an older release's may be."""
     try:
         return Usage.from_dict(_with_counts(json.loads(text)))
     except ImpossibleFigureError:
@@ -96,18 +96,18 @@ def models_of(usage: Usage) -> Models:
 
 
 def usage_of_models(models: Models) -> Usage:
-    """Return a usage that says no more than its models."""
+    """Return a usage that names models and nothing else."""
     every, completion, embedding = models
     return Usage(models=every or (), completion_models=completion, embedding_models=embedding)
 
 
 def each_of(make: Callable[[Values], _T]) -> Callable[[Iterable[Values]], list[_T]]:
-    """Return what makes something of each row."""
+    """Return a function that applies ``make`` to each row of several."""
     return lambda rows: [make(row) for row in rows]
 
 
 def judgings_of(rows: Iterable[Values]) -> dict[str, list[Usage]]:
-    """Return unit -> usages of rows."""
+    """Return unit -> usages, one for each time it was judged."""
     every, usages = list(rows), dict[str, list[Usage]]()
     for (unit, _), usage in zip(every, _usages_of([text for _, text in every]), strict=True):
         usages.setdefault(unit, []).append(usage)
@@ -123,7 +123,7 @@ def _retrieved_of(text: str | None) -> Retrieved | None:
 
 
 def outlines_of(rows: Iterable[Values]) -> dict[str, StoredResponse]:
-    """Return unit -> response of rows, of what was retrieved how much it was and not what."""
+    """Return unit -> response, with how much was retrieved, but not what."""
     left, outlines = iter(rows), dict[str, StoredResponse]()
     while block := list(islice(left, _AT_ONCE)):
         for row, usage in zip(block, _usages_of([row[6] for row in block]), strict=True):
@@ -143,12 +143,12 @@ def _outline_of(text: str | None) -> Retrieved | None:
 
 
 def contexts_of(rows: Iterable[Values]) -> dict[str, Shown]:
-    """Return unit -> context and what was retrieved of rows."""
+    """Return unit -> its context, and what was retrieved."""
     return {unit: (context, _retrieved_of(retrieved)) for unit, context, retrieved in rows}
 
 
 def response_of(row: Values) -> StoredResponse:
-    """Return the response of a row."""
+    """Return the response in a row."""
     return _response_of(row, usage_of(row[6]), _retrieved_of(row[9]))
 
 
@@ -165,7 +165,7 @@ def _response_of(row: Values, usage: Usage, retrieved: Retrieved | None) -> Stor
 
 
 def verdicts_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
-    """Return unit -> metric -> verdict of rows."""
+    """Return unit -> metric -> verdict."""
     verdicts: dict[str, dict[str, JudgeResult]] = {}
     equal: dict[tuple[object, ...], JudgeResult] = {}  # a judge repeats itself
     for unit, metric, *kept in rows:
@@ -179,7 +179,7 @@ def verdicts_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
 def _verdict_of(
     score: int | None, reason: str, failure: str | None, repeats: str | None
 ) -> JudgeResult:
-    """Return a verdict; one that can't be read is unscored: it hides no others."""
+    """Return a verdict; one that can't be read is unscored, so that it hides no others."""
     try:
         if failure is None and not repeats:
             return JudgeResult(score=score, reason=reason)

@@ -1,4 +1,4 @@
-"""Where a run keeps what it has paid for: in the store, or in a file of calls."""
+"""Keeps what a run has paid for, so that it can be resumed: in the store, or in a file of calls."""
 
 import json
 import os
@@ -39,9 +39,9 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class Standing(NamedTuple):
-    """How far a unit is that has a response: whether its search failed, and what was judged.
+    """How far a unit with a response is: whether its search failed, and what was judged.
 
-    ``n_unscored``: verdicts among these that the judge failed to give.
+    ``n_unscored``: the number of verdicts on ``metrics`` that the judge failed to give.
     """
 
     failed: bool
@@ -51,10 +51,10 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreJournal:
-    """Keeps the finished calls of one search or one judging; see ``usage.CallJournal``.
+    """The journal of finished calls of one search or judging, in the store; see ``CallJournal``.
 
-    ``kept`` holds those that are in the store, call -> reply, as the session read them when it
-    was opened: in a run that was never interrupted nothing is looked up.
+    ``kept``: call -> reply, as the session read them when it was opened, so that a run that was
+    never interrupted looks nothing up.
     """
 
     store: EvaluationStore
@@ -67,32 +67,34 @@ class StoreJournal:
         return self.kept.get(key)
 
     def start(self, key: str) -> None:
-        """Note that the call is about to be sent."""
+        """Note that a call is about to be sent."""
         self.store.write_call(self.run_id, self.scope, key, None)
 
     def finish(self, key: str, call: RecordedCall) -> None:
-        """Keep a call that was answered."""
+        """Keep the reply to a call."""
         self.store.write_call(self.run_id, self.scope, key, call)
         self.kept[key] = call
 
     def abandon(self, key: str) -> None:
-        """Note that the call has failed for good and is no longer in flight."""
+        """Note that a call has failed for good and is no longer in flight."""
         self.store.drop_call(self.run_id, self.scope, key)
 
 
 class StoredSession:
     """Keeps a run's work in the store, each piece before the next is begun.
 
-    What is kept takes the place of its calls: ``counted`` names those that are part of its usage,
-    by their keys in the journal; what others of them cost is kept beside it. In memory stays how
-    far each unit is, and what further judges said: the rest is read when it is asked for, so that a
-    long run takes no more memory than a short one.
+    A result replaces its calls. ``counted``: the keys, in the journal, of those calls that are part
+    of the result's usage; what the other calls cost is kept separately. In memory are only how far
+    each unit is, and what further judges said. The rest is read when it is needed, so that a long
+    run takes no more memory than a short one.
 
-    ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
-    forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
-    responses, so that they cost nothing here and are kept as they are. ``keeps_calls``: whether
-    what models are told and say is kept. ``spent_usd``, ``spent_tokens``: what the run had taken
-    when the session was opened; see ``Usage.spent_usd``.
+    - ``retry_errors``: whether failed searches and unscored verdicts count as missing. What a
+      forgotten response cost still counts as spent.
+    - ``prepaid``: whether another run paid for the responses. They then cost nothing here, and even
+      failed ones are kept.
+    - ``keeps_calls``: whether prompts and replies are kept.
+    - ``spent_usd``, ``spent_tokens``: what the run had taken when the session was opened; see
+      ``Usage.spent_usd``.
     """
 
     def __init__(
@@ -151,19 +153,19 @@ class StoredSession:
         return self._met.setdefault(standing, standing)
 
     def standing(self, unit: str) -> Standing | None:
-        """Return how far a unit is, without reading what it holds; None without a response."""
+        """Return how far a unit is, without reading its texts; None if it has no response."""
         return self._standings.get(unit)
 
     def response(self, unit: str) -> StoredResponse | None:
-        """Return the response of a unit."""
+        """Return the response of a unit; None if it has none."""
         if unit not in self._standings:
             return None
         return self.store.responses(self.run_id, [unit])[unit]
 
     def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
-        """Yield the contexts of units, and what they retrieved, in this order, 64 at a time.
+        """Yield each unit's context and what it retrieved, in this order, read 64 at a time.
 
-        StoreError if one is gone.
+        Raises StoreError if one is gone.
         """
         for context in self._in_blocks(units, self.store.contexts):
             if context is None:
@@ -171,7 +173,7 @@ class StoredSession:
             yield context
 
     def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """Yield what the models of units were told and said, in this order, 64 at a time."""
+        """Yield what each unit's models were told and said, in this order, read 64 at a time."""
         return (kept or () for kept in self._in_blocks(units, self.store.exchanges))
 
     def _in_blocks(
@@ -183,7 +185,7 @@ class StoredSession:
             yield from map(kept.get, block)
 
     def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep a response."""
+        """Keep a response, in place of its calls; see the class for ``counted``."""
         left = self._take_calls(CallScope.of_search(response.unit), counted)
         self.store.append_response(self.run_id, response, left)
         standing = Standing(response.failure is not None)
@@ -196,24 +198,24 @@ class StoredSession:
         usage: Usage,
         counted: AbstractSet[str] = _NOTHING,
     ) -> None:
-        """Keep verdicts and what they cost."""
+        """Keep the verdicts on a unit and what they cost, in place of their calls."""
         left = self._take_calls(CallScope.of_verdicts(unit), counted)
         self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
         self._standings[unit] = self._next_standing(self._standings[unit], verdicts)
         self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
-        """Return what a further judge said."""
+        """Return what a further judge said of a unit; None if nothing is kept."""
         return self._judgements.get((subject, kind))
 
     def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep what a further judge said."""
+        """Keep what a further judge said, in place of its calls."""
         left = self._take_calls(CallScope(judgement.kind, judgement.subject), counted)
         kept = self.store.append_judgement(self.run_id, judgement, left)
         self._judgements[kept.subject, kept.kind] = kept
 
     def journal(self, scope: CallScope) -> CallJournal | None:
-        """Return where the finished calls of a search or a judging are kept."""
+        """Return the journal of a search or a judging; None if the store is in memory only."""
         if not self.store.is_kept:
             return None
         return StoreJournal(
@@ -224,11 +226,11 @@ class StoredSession:
         )
 
     def exchanges(self, scope: CallScope) -> Exchanges | None:
-        """Return what takes what models are told and say, until the scope's result is kept."""
+        """Return the collector of a scope's prompts and replies; None if they are not kept."""
         return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
-        """Keep what its failed calls cost, and those in flight: no journal has them."""
+        """Keep the cost of a scope's failed calls and of those in flight, which no journal has."""
         self._exchanges.pop(scope, None)
         calls = self._calls.get(scope.stored, {})
         lost = Counter(log.attempts)
@@ -238,10 +240,10 @@ class StoredSession:
             self.store.append_forgotten(self.run_id, scope.unit, usage)
 
     def _take_calls(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
-        """Give up a scope's calls; return what those finished cost that are part of nothing kept.
+        """Remove a scope's calls; return the cost of finished ones that are part of nothing kept.
 
-        A search that is begun again may fail before it comes to them, or take another way. None
-        where there are none.
+        There are such calls if a search that is begun again fails before it comes to them, or takes
+        another way. None if there are none.
         """
         if (exchanges := self._exchanges.pop(scope, None)) is not None:
             self.store.keep_exchanges(self.run_id, scope, exchanges)
@@ -252,7 +254,7 @@ class StoredSession:
 
 @contextmanager
 def unkept_session() -> Generator[StoredSession]:
-    """Give a session whose work is gone at the end of the block."""
+    """Yield a session in memory, whose work is gone at the end of the block."""
     with EvaluationStore(IN_MEMORY) as store:
         yield StoredSession(store, store.add_run(RunSetup({})).run_id)
 
@@ -261,10 +263,11 @@ _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])
 
 
 class CallFile:
-    """A journal of calls (see ``CallJournal``) in one file; a line that was cut off is passed over.
+    """A journal of calls (see ``CallJournal``) in a file of its own, as drafts have it.
 
-    ``attempts``: all that it held when it was opened, whatever they were for. StoreError if the
-    file can't be read or written, or another process holds it, which would pay for the same calls.
+    A line that was cut off is ignored. ``attempts``: all that the file held when it was opened,
+    whatever they were for. Raises StoreError if the file can't be read or written, or another
+    process, which would pay for the same calls, holds it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -304,19 +307,22 @@ class CallFile:
         return self._calls.get(key)
 
     def start(self, key: str) -> None:
-        """Note nothing: a call that was cut off is sent again."""
+        """Do nothing: a call that was cut off is sent again."""
 
     def abandon(self, key: str) -> None:
-        """Note nothing: a call that failed is sent again."""
+        """Do nothing: a call that failed is sent again."""
 
     def finish(self, key: str, call: RecordedCall) -> None:
-        """Keep a call before anything is made of it."""
+        """Keep the reply to a call, before it is used."""
         self._calls[key] = call
         attempts = _ATTEMPTS.dump_python(call.attempts, mode="json")
         self._write({"key": key, "reply": call.reply, "attempts": attempts})
 
     def drop_last(self, drafts: Sequence[AbstractSet[str]]) -> None:
-        """Have the last call of each draft's sent again; what it cost stays counted."""
+        """Have the last call of each draft sent again; what it cost stays counted.
+
+        ``drafts``: the keys of each draft's calls.
+        """
         for key in {k for keys in drafts for k in [k for k in self._calls if k in keys][-1:]}:
             del self._calls[key]
             self._write({"dropped": key})

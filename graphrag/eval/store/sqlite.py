@@ -1,8 +1,8 @@
-"""Opens the database of a store, and writes its rows in groups, without keys in them.
+"""Opens the database of a store, and writes its rows in groups, without API keys in them.
 
-A transaction costs more than the rows in it. While a run goes on, a reply is written with the next
-call that is about to be sent, which must not be sent before it is there, or with the result that it
-is part of; at the latest in the next turn of the event loop.
+A transaction costs more than the rows in it. While a run goes on, a reply is therefore written with
+the next call that is about to be sent, or with the result that it is part of; at the latest in the
+next turn of the event loop. A call is not sent before it is written.
 """
 
 import asyncio
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 IN_MEMORY = Path(":memory:")
-"""In place of a file's path: a database that is gone when it is closed."""
+"""Given as a path: a database that is gone when it is closed."""
 
 
 def damage_error(path: Path, cause: object, in_row: bool = False) -> StoreError:
-    """Return the error of a damaged file, with SQLite's own way out of it.
+    """Return the error for a damaged file, with SQLite's own remedy.
 
-    Of damage within a row SQLite sees nothing, and would copy it.
+    ``in_row``: the damage is within a row. SQLite does not see it and would copy it, so there is no
+    such remedy.
     """
     why = " ".join(str(cause).split())[:150]
     line = f"sqlite3 {quote(str(path))} .recover | sqlite3 {quote(str(path.with_name('new.db')))}"
@@ -45,7 +46,7 @@ def damage_error(path: Path, cause: object, in_row: bool = False) -> StoreError:
 
 @contextmanager
 def explain_errors(path: Path) -> Generator[None]:
-    """Turn what SQLite complains of into a StoreError that says what to do."""
+    """Turn an error of SQLite within the block into a StoreError that says what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -62,9 +63,9 @@ def explain_errors(path: Path) -> Generator[None]:
 
 
 def check_pages(path: Path) -> None:
-    """Refuse an eval.db whose pages don't fit together; raises StoreError.
+    """Raise StoreError if the pages of an eval.db don't fit together.
 
-    Bytes that were changed within a text are not seen: SQLite keeps no checksums.
+    Bytes that changed within a text are not noticed: SQLite keeps no checksums.
     """
     if not path.is_file():
         return
@@ -75,14 +76,14 @@ def check_pages(path: Path) -> None:
 
 
 Values: TypeAlias = Sequence[Any]
-"""What stands for the question marks of a statement: whatever SQLite can keep."""
+"""The values for the question marks of a statement: whatever SQLite can keep."""
 
 
 class CleanConnection(sqlite3.Connection):
-    """A connection to SQLite that leaves out of every text what is known for a key.
+    """A connection to SQLite that removes known API keys from every text it writes.
 
-    ``lock`` keeps every other process out of the folder. ``may_be_kept``: whether the latest
-    transaction is kept, or nobody knows; if not, nothing of it is.
+    ``lock``: keeps every other process out of the folder. ``may_be_kept``: False if nothing of the
+    latest transaction is kept, True if all of it is, or if nobody knows.
     """
 
     lock: "FileLock | None" = None
@@ -98,7 +99,7 @@ class CleanConnection(sqlite3.Connection):
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Keep all that is written within it, or nothing."""
+        """Keep everything that is written within the block, or nothing."""
         try:
             self.execute("BEGIN IMMEDIATE")
             yield
@@ -111,18 +112,17 @@ class CleanConnection(sqlite3.Connection):
             raise
 
     def close(self) -> None:
-        """Close the database and let others have it."""
+        """Close the database and release its lock."""
         super().close()
         if self.lock is not None:
             self.lock.release()
 
 
 def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
-    """Open the database of a store; make it, with its folder, when missing.
+    """Open the database of a store; make it, with its folder, if it is missing.
 
-    ``reads_only``: one of this format is opened beside the process that holds it, and every later
-    read sees it as it is at the first one. Raises StoreError if another process holds it, or it
-    can't be opened or written.
+    ``reads_only``: open it beside the process that holds it; every read sees it as the first one
+    did. Raises StoreError if another process holds it, or it can't be opened or written.
     """
     if path == IN_MEMORY:
         db = sqlite3.connect(str(path), isolation_level=None, factory=CleanConnection)
@@ -132,9 +132,9 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
 
 
 def hold_folder(path: Path) -> "FileLock":
-    """Keep every other process from writing an eval.db and the files beside it.
+    """Lock a folder, so that no other process writes its eval.db and the files beside that.
 
-    One of an older format becomes one of this format. Raises StoreError if another process holds
+    An eval.db of an older format is brought to this one. Raises StoreError if another process holds
     the folder, or it can't be written.
     """
     lock = lock_file(path, f"is running an evaluation in {path.parent}")
@@ -148,7 +148,7 @@ def hold_folder(path: Path) -> "FileLock":
 
 
 def _migrate_file(path: Path) -> None:
-    """Bring an eval.db of an older format to this one, after a copy of it beside it."""
+    """Bring an eval.db of an older format to this one, after copying it."""
     with explain_errors(path), closing(_connect(path, "mode=rw")) as db:
         version = format_of(db)
         if version not in MIGRATIONS:
@@ -186,9 +186,9 @@ def _open_file(path: Path) -> CleanConnection:
 
 
 def open_beside(path: Path, how: str = "mode=rw") -> CleanConnection:
-    """Open an eval.db that is there, to write a row beside the process that holds it.
+    """Open an existing eval.db to write a row, also beside the process that holds it.
 
-    Raises StoreError if it is of a format that is not read, or can't be opened.
+    Raises StoreError if its format can't be read, or it can't be opened.
     """
     with explain_errors(path):
         db = _connect(path, how)
@@ -228,7 +228,7 @@ def _open_reading(path: Path) -> CleanConnection:
 
 
 def _bring_up(db: CleanConnection, path: Path) -> CleanConnection:
-    """Bring what is open to this format; where that can't be, open a copy that goes with it."""
+    """Bring an open database to this format; if that fails, return a copy that is."""
     try:
         hold_folder(path).release()
         return db
@@ -245,9 +245,9 @@ def _bring_up(db: CleanConnection, path: Path) -> CleanConnection:
 
 
 def _open_unwritable(path: Path) -> CleanConnection:
-    """Open an eval.db where no file can be made, as those that SQLite makes while it reads.
+    """Open an eval.db in a folder where SQLite can't make the files that it makes to read.
 
-    What was not taken over from its log (``-wal``) when the folder was copied counts as well.
+    Rows that were still in its log (``-wal``) when the folder was copied count as well.
     """
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
@@ -263,7 +263,7 @@ def _open_unwritable(path: Path) -> CleanConnection:
 
 
 def _clean_rows(rows: list[Values]) -> list[Values]:
-    """Return rows as they may be kept; looked through at once, as hardly any holds a key."""
+    """Return rows without API keys; they are checked together, because hardly any holds one."""
     texts = "\0".join(value for row in rows for value in row if isinstance(value, str))
     is_clean = texts.isascii() or mend_text(texts) is texts
     return rows if is_clean and redact_data(texts) is texts else [_clean(row) for row in rows]
@@ -280,9 +280,9 @@ Statement = tuple[str, Values]
 
 
 class StoreWriter:
-    """Writes in the order in which it is told, and after a failure nothing any more.
+    """Writes statements in the order they come, and none after a failure.
 
-    ``path``: as errors name it.
+    ``path``: the file that errors name.
     """
 
     def __init__(self, db: CleanConnection, path: Path) -> None:
@@ -292,10 +292,10 @@ class StoreWriter:
         self._failed: Exception | None = None
 
     def write(self, *statements: Statement) -> None:
-        """Write statements and what waits, all or none of it.
+        """Write statements and those that wait, in one transaction.
 
-        Raises StoreError if that, or anything before it, can't be written: what follows may rest on
-        it.
+        Raises StoreError if these, or any before them, can't be written: later ones may depend on
+        them.
         """
         self._check()
         self._waiting += statements
@@ -304,8 +304,8 @@ class StoreWriter:
     def write_soon(self, *statements: Statement) -> None:
         """Write statements with the next ones; outside of :meth:`grouped` at once.
 
-        Raises StoreError if anything before it could not be written, or it can't be itself and is
-        not put off.
+        Raises StoreError if an earlier one could not be written, or if these are written at once
+        and can't be.
         """
         if self._loop is None:
             self.write(*statements)
@@ -316,7 +316,7 @@ class StoreWriter:
         self._waiting += statements
 
     def catch_up(self) -> None:
-        """Write what waits, in one transaction; StoreError if it can't be."""
+        """Write what waits, in one transaction; raises StoreError if that fails."""
         if not self._waiting:
             return
         statements, self._waiting = self._waiting, []
@@ -335,9 +335,9 @@ class StoreWriter:
 
     @contextmanager
     def grouped(self) -> Generator[None]:
-        """Let what is to be written soon be put off, until the block ends, in the running loop.
+        """Let :meth:`write_soon` put off writing within the block, in the running event loop.
 
-        Raises StoreError: at its end, if something could not be written.
+        Raises StoreError at the end of the block if something could not be written.
         """
         before, self._loop = self._loop, asyncio.get_running_loop()
         try:
