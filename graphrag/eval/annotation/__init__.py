@@ -1,1 +1,1 @@
-"""Labels and ratings by people."""
+"""Collects what people say: labels of responses, ratings of answers, reviews of questions."""

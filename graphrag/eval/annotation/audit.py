@@ -1,7 +1,7 @@
-"""An audit of the judge: which responses a person labels, and what the labels say of it.
+"""Audits a judge: draws responses for a person to label, and compares the judge with the labels.
 
-Questions are drawn within document x verdicts, the verdicts being those on every method at once:
-so one draw serves the means and the paired differences alike.
+Questions are drawn within document x verdicts, where the verdicts are those on all methods
+together: one draw then serves both the means and the paired differences.
 """
 
 import random
@@ -36,10 +36,11 @@ from graphrag.text.cli_hints import eval_line_here
 
 @dataclass(frozen=True, slots=True)
 class AuditMaterial:
-    """A run as far as the audit of one metric needs it.
+    """The parts of a run that the audit of one metric needs.
 
-    ``questions`` have no labels yet, ``texts`` are of each, and ``responses`` by question id and
-    method. ``whole``, of correctness: whether a response meets all vital assertions, 0 or 1.
+    - ``questions``: the questions, without labels. ``texts``: question id -> its sample.
+    - ``responses``: by question id and method.
+    - ``whole``: for correctness, whether a response meets all vital assertions, 0 or 1.
     """
 
     run_id: str
@@ -55,10 +56,10 @@ class AuditMaterial:
 
 @dataclass(frozen=True, slots=True)
 class AuditItem:
-    """A response to label; neither its method nor its verdict can be seen in it.
+    """A response to label, which shows neither its method nor its verdict.
 
-    ``item`` and ``group`` are codes of the response, and of the stratum of its question in the run
-    as it was drawn; ``context`` is empty unless the metric is about it; ``label`` is 0, 1 or None.
+    ``item`` and ``group`` are codes: of the response, and of its question's stratum in the run when
+    it was drawn. ``context`` is empty unless the metric is about it. ``label`` is 0, 1 or None.
     """
 
     item: str
@@ -75,10 +76,10 @@ class AuditItem:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """The judge against the labels, on one method or on all.
+    """The judge's agreement with the labels, on one method or on all.
 
-    In ``weighted`` each label counts for the responses that it stands for; ``alpha_unweighted`` is
-    Krippendorff's of the labeled responses as drawn, None when every verdict and label is the
+    In ``weighted``, each label counts for the responses that it stands for. ``alpha_unweighted`` is
+    Krippendorff's alpha of the labeled responses as drawn; None if every verdict and label is the
     same.
     """
 
@@ -88,7 +89,7 @@ class JudgeAgreement:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedDifference:
-    """``a - b`` between two methods, before and after the correction."""
+    """The difference ``a - b`` of two methods, before and after the correction."""
 
     a: str
     b: str
@@ -97,14 +98,16 @@ class CorrectedDifference:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the labels say of the judge; agreement and means are by method.
+    """What the labels say about the judge; ``agreement`` and ``means`` are by method.
 
-    Of ``n_items`` responses in the file ``n_labels`` have a label. ``overall`` has all methods'
-    responses: those to one question are not independent, which the limits leave out. The limits of
-    ``differences``, every pair of methods, are not adjusted for their number. ``labels`` are what
-    later corrections of the run's comparisons need. ``by_assertions``: what judges -> agreement, of
-    assertions and of the verdict over the same labels of all methods, and of assertions with the
-    verdict over all responses that have both; empty without assertions.
+    - ``n_items``: responses in the file. ``n_labels``: those of them with a label.
+    - ``overall``: the agreement over all methods. Responses to one question are not independent,
+      which the limits ignore.
+    - ``differences``: of every pair of methods; their limits are not adjusted for their number.
+    - ``labels``: kept with the run, so that its comparisons can be corrected later.
+    - ``by_assertions``: name -> agreement over all methods: assertions with labels, verdicts with
+      the same labels, and assertions with verdicts on all responses that have both. Empty without
+      assertions.
     """
 
     run_id: str
@@ -121,10 +124,10 @@ class Audit:
 
 
 def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMaterial:
-    """Read a run (an id, the beginning of one, or "latest") with its verdicts on one metric.
+    """Read a run with its verdicts on one metric.
 
-    UsageError if there is no such run or metric, or the run has no verdict on it or no question
-    text.
+    ``name`` is an id, the beginning of one, or "latest". Raises UsageError if there is no such run
+    or metric, or the run was kept without verdicts on it or without its questions.
     """
     if metric not in METRICS:
         raise UsageError(f"There is no metric {metric!r}; choose one of {', '.join(METRICS)}.")
@@ -173,9 +176,9 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMat
 def draw_items(run: AuditMaterial, n_questions: int, seed: int = 0) -> list[AuditItem]:
     """Draw questions at random within document x verdicts; return their scored responses.
 
-    ``n_questions`` (>= 1) are wanted; more come when there are more strata, fewer when there are
-    fewer questions. One that no method has a verdict on is not drawn. The same seed draws the same
-    items in the same, shuffled, order.
+    ``n_questions`` (>= 1) are wanted; more are drawn if there are more strata, fewer if there are
+    fewer questions. A question without a verdict on any method is not drawn. The same seed draws
+    the same items in the same, shuffled, order.
     """
     drawable = [question for question in run.questions if question.judged]
     drawn = draw_for_labels([question.stratum for question in drawable], n_questions, seed)
@@ -203,12 +206,12 @@ def draw_items(run: AuditMaterial, n_questions: int, seed: int = 0) -> list[Audi
 
 
 def _fingerprint(run: AuditMaterial) -> str:
-    """Return what makes group codes those of this run: any changed verdict changes them."""
+    """Return a hash of the run and its verdicts; group codes change if any verdict changes."""
     return hash_values([run.run_id, run.metric, *((q.key[1], q.stratum) for q in run.questions)])
 
 
 def _item_code(run: AuditMaterial, question: LabelledQuestion, method: str) -> str:
-    """Return a code that only the store can be used to decipher."""
+    """Return a code of a response that only the store can resolve."""
     name = question.key[1]
     response = run.responses[name, method]
     # A letter in front: a spreadsheet would take 12e34567 for a number.
@@ -220,7 +223,7 @@ def _item_code(run: AuditMaterial, question: LabelledQuestion, method: str) -> s
 def analyse_audit(run: AuditMaterial, items: Sequence[AuditItem]) -> Audit:
     """Compare the judge with the labels, and correct its means and differences by them.
 
-    ``items`` are as they were drawn, with labels; one that was taken out counts as not labeled.
+    ``items`` are the drawn items with labels; one that was removed counts as not labeled. Raises
     UsageError if the verdicts of ``run``, as the store has it now, are not those of the draw, an
     item is not of the run or comes twice, or the packages of the extra ``audit`` are missing.
     """
@@ -252,7 +255,7 @@ def analyse_audit(run: AuditMaterial, items: Sequence[AuditItem]) -> Audit:
 def _assertion_agreement(
     run: AuditMaterial, questions: Sequence[LabelledQuestion]
 ) -> dict[str, JudgeAgreement]:
-    """Hold the verdict and the assertions against the labels of the responses that have both."""
+    """Compare the verdict and the assertions with the labels of the responses that have both."""
 
     def held(question: LabelledQuestion) -> LabelledQuestion:
         has = [m for m in question.judged if (question.key[1], m) in run.whole]
@@ -329,9 +332,9 @@ def _agreement(questions: Sequence[LabelledQuestion], methods: Sequence[str]) ->
 
 
 def list_audit(audit: Audit) -> list[Part]:
-    """Return the judge's agreement with the labels, and the corrected figures beside the judge's.
+    """Return tables of the judge's agreement with the labels, and of its corrected figures.
 
-    Then why figures were not corrected, a line each reason.
+    They are followed by one line for each reason why figures were not corrected.
     """
     note = f" ({audit.embedded_models})" if audit.embedded_models else ""
     agreement = {

@@ -1,4 +1,4 @@
-"""Reads ratings of answers by users from a CSV or JSONL file."""
+"""Reads users' ratings of answers from a CSV or JSON lines file."""
 
 import csv
 import json
@@ -24,9 +24,15 @@ def _as_text(value: object) -> object:
 
 @checked_dataclass(frozen=True, slots=True, config=ConfigDict(str_strip_whitespace=True))
 class Rating:
-    """What one user says about one answer, from 1 to 5, 5 being best; ValueError for another.
+    """One user's rating of one answer, from 1 to 5, where 5 is best.
 
-    ``place`` is the row of the file, the header of a CSV being row 1, or the line of a JSONL file.
+    ``place`` is the row in the file (the header of a CSV is row 1), or the line of a JSON lines
+    file. Raises ValueError for another rating.
+
+    Examples
+    --------
+    >>> Rating(question_id="q1", method="tog", rating=5).rating
+    5
     """
 
     question_id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
@@ -44,10 +50,16 @@ _RATING = TypeAdapter(Rating)
 def read_ratings(path: Path | str) -> list[Rating]:
     """Read ratings, at least one, from a CSV file with a header, or from JSON lines, in UTF-8.
 
-    Commas or semicolons stand between the columns ``question_id``, ``method``, ``rating``, and if
-    wanted ``comment`` and ``user``. UsageError, which names the row, if the file can't be read or
-    is empty, a column is missing or unknown, a rating is not a whole number from 1 to 5, or a named
-    user rates the same answer twice.
+    The columns are ``question_id``, ``method``, ``rating``, and optionally ``comment`` and
+    ``user``, with commas or semicolons between them. Raises UsageError, which names the row, if the
+    file can't be read or is empty, a column is missing or unknown, a rating is not a whole number
+    from 1 to 5, or a named user rates the same answer twice.
+
+    Examples
+    --------
+    >>> ratings = read_ratings(path="ratings.csv")
+    >>> ratings[0].method, ratings[0].rating
+    ('tog', 5)
     """
     file = Path(path)
     readers = {".csv": _csv_rows, ".jsonl": _json_rows}

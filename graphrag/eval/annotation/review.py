@@ -1,4 +1,4 @@
-"""A dataset read by a person: what is accepted, mended or rejected goes into its file at once."""
+"""Lets a person review a dataset: each row is accepted, mended or rejected in its file at once."""
 
 import json
 import re
@@ -27,10 +27,11 @@ _ABOUT = ("id", "tags", "kind", "hops", "difficulty", "documents", "answerable")
 
 
 class Decision(BaseModel):
-    """What a person decides on one row; ``seen`` is the row's code when it was shown.
+    """A person's decision on one row.
 
-    ``question``, ``answer``, ``evidence``: of a row that is mended, as it is to be. Where one of
-    the first two changes, the row's assertions are kept beside it alone, as they were of the other.
+    ``seen`` is the code of the row as it was shown. ``question``, ``answer`` and ``evidence`` are
+    the new values of a mended row. If its question or answer changes, the row's assertions were
+    made for another one: a row with an answer keeps them only in the record of its earlier values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
@@ -43,16 +44,18 @@ class Decision(BaseModel):
 
 
 class RowChanged(UsageError):
-    """The row is not in the file any more as it was shown."""
+    """The row is no longer in the file as it was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
     """The review of one dataset by one person.
 
-    ``path``: JSON or JSON lines; ``materials``: index key -> its text units, empty where no index
-    can be read: quotes are then shown without their place, and can't be mended. ``doubts``:
-    question -> why a judge doubts its row; these rows come first.
+    - ``path``: the dataset, as JSON or JSON lines.
+    - ``materials``: index key -> its text units. Empty if no index can be read: quotes are then
+      shown without their place, and can't be mended.
+    - ``name``: the person's name.
+    - ``doubts``: question -> why a judge doubts its row; these rows come first.
     """
 
     path: Path
@@ -62,24 +65,24 @@ class Review:
 
     @property
     def rejected_path(self) -> Path:
-        """Where rejected rows are kept."""
+        """The file with the rejected rows."""
         return self.path.with_suffix(".rejected.jsonl")
 
     def check(self) -> None:
-        """Raise UsageError or DatasetError if the file is no dataset that can be reviewed."""
+        """Raise UsageError or DatasetError if the file is not a dataset that can be reviewed."""
         parse_samples(_File.read(self.path).rows, _ANY, str(self.path))
 
     def rows(self) -> list[Row]:
-        """Return what the page needs of each row; raises UsageError if the file can't be read."""
+        """Return what the page shows of each row; raises UsageError if the file can't be read."""
         rows = [self._describe(row) for row in _File.read(self.path).rows]
         return sorted(rows, key=lambda row: not row["doubt"])
 
     def texts(self, seen: str) -> dict[str, list[object]]:
-        """Return the text units that a row's quotes stand in, and the quotes that stand in none.
+        """Return the text units that contain a row's quotes, and the quotes that none contains.
 
-        ``texts``: each with its document, and ``marks``, where the quotes stand; ``missing``. Of a
-        row without quotes the text units that BM25 ranks highest for its question. RowChanged if
-        there is no such row.
+        ``texts`` has each with its document and ``marks``, the places of its quotes; ``missing``
+        has the other quotes. For a row without quotes, ``texts`` are the text units that BM25 ranks
+        highest for its question. Raises RowChanged if there is no such row.
         """
         row = _File.read(self.path).find(seen)
         quotes, materials = _quotes(row), self._find_materials(row)
@@ -103,8 +106,9 @@ class Review:
     def decide(self, change: Decision) -> Row | None:
         """Write a decision into the file, which is replaced whole, and return the row as it is now.
 
-        None of a rejected one, which is kept beside the dataset. RowChanged if the row is not as
-        it was seen; UsageError if a mended one can't stay so; StoreError if nothing can be written.
+        Returns None for a rejected row, which is moved to :attr:`rejected_path`. Raises RowChanged
+        if the row is not as the person saw it, UsageError if a mended row would not be valid,
+        StoreError if nothing can be written.
         """
         with locked(self.path):
             path = self.path.resolve()  # a link stays one
@@ -171,7 +175,7 @@ class Review:
 
 
 def _as_written(materials: Materials, quote: str) -> str:
-    """Return a quote with the blanks and line breaks of its text; UsageError if no text has it."""
+    """Return a quote with the white space of its text; raises UsageError if no text has it."""
     passage = materials.find(quote)
     if passage is None:
         raise UsageError(f"No text unit holds this quote letter by letter: {quote[:200]!r}.")
@@ -180,7 +184,7 @@ def _as_written(materials: Materials, quote: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A dataset's file; ``lines`` are those of JSON lines, None of JSON."""
+    """A dataset's file; ``lines`` are those of JSON lines, None for JSON."""
 
     content: bytes
     whole: object
@@ -216,7 +220,7 @@ class _File:
         return row
 
     def write(self, path: Path, row: Row, new: Row | None) -> None:
-        """Put a row in the place of another one, or take it out; all else stays as it is."""
+        """Put a row in the place of another one, or remove it; everything else stays as it is."""
         place = next(n for n, other in enumerate(self.rows) if other is row)
         if self.lines is not None:
             line = "" if new is None else json.dumps(new, ensure_ascii=False) + "\n"
@@ -241,12 +245,12 @@ def _list_rows(whole: object, path: Path) -> list[Row]:
 
 
 def _code(row: Row) -> str:
-    """Return a code of all that a row holds."""
+    """Return a code of everything that a row contains."""
     return blake2b(json.dumps(row, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def _heading(row: Row, name: str) -> str:
-    """Return under which heading a row holds a field; its own name where it does not."""
+    """Return the heading under which a row has a field; the field's name if it has none."""
     return name if name in row else next((k for k in row if field_of(k) == name), name)
 
 
@@ -257,7 +261,7 @@ def _quotes(row: Row) -> list[str]:
 
 
 def _marks(text: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where quotes stand in a text: (start, end), characters, none overlapping."""
+    """Return where quotes stand in a text, as (start, end) in characters, without overlaps."""
     places = sorted((start, start + len(q)) for q in quotes for start in [text.index(q)])
     marks: list[tuple[int, int]] = []
     for start, end in places:
@@ -271,14 +275,14 @@ def _marks(text: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
 def keep_decisions(
     path: Path, drafted: Sequence[Mapping[str, object]]
 ) -> list[Mapping[str, object]]:
-    """Return drafted rows, and in their place what a person has decided on them in a file.
+    """Return drafted rows, replaced by a person's decisions on them in a file.
 
-    Rows that were vetted are kept as they are, and those that were rejected are left out.
+    Vetted rows stay as they are in the file, and rejected rows are left out.
     """
     vetted = [r for r in _File.read(path).rows if r.get(VETTED)] if path.exists() else []
     kept = Review(path=path, materials={}, name="").rejected_path
     away = _File.read(kept).rows if kept.exists() else []
-    # How a row asks, and how it asked before it was mended.
+    # The question of a row, and its question before it was mended.
     questions = (
         (row.get(_heading(row, "question")), _before(row).get("question"))
         for row in [*vetted, *away]
@@ -288,7 +292,7 @@ def keep_decisions(
 
 
 def _before(row: Row) -> Row:
-    """Return what a mended row held before, {} of any other."""
+    """Return the earlier values of a mended row; {} for any other row."""
     vetted = row.get(VETTED)
     before = cast("Row", vetted).get("before") if isinstance(vetted, dict) else None
     return cast("Row", before) if isinstance(before, dict) else {}

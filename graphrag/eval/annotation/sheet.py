@@ -1,4 +1,4 @@
-"""The CSV file of an audit: written for spreadsheets, labeled one by one, read back as it was."""
+"""Writes an audit's CSV file for spreadsheets, keeps single labels in it, and reads it back."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from graphrag.text.terminal_escape import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 _SKIPPED = "skipped"
-"""A column that the import leaves alone: 1 where a person could not tell."""
+"""A column that is 1 if a person could not tell; the import ignores it."""
 _LABELS = {"": None, "0": 0, "1": 1}
 _LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
 _WAIT_S = 5
@@ -29,7 +29,7 @@ _Row: TypeAlias = dict[str, str]  # column -> cell, as the file has it
 
 
 class Mark(BaseModel):
-    """What a person said of one response; ``label`` is "" where there is none."""
+    """A person's label of one response; ``label`` is "" if there is none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,7 +39,7 @@ class Mark(BaseModel):
 
 
 class MarkChange(Mark):
-    """A change of one mark; ``seen`` is what stood there when it was made."""
+    """A change of one mark; ``seen`` is the mark that the person saw when making it."""
 
     item: str
     seen: Mark
@@ -48,8 +48,8 @@ class MarkChange(Mark):
 def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
     """Write items as UTF-8 CSV with a byte order mark, which spreadsheets need.
 
-    UsageError if the file is there already and holds labels, or is something else; StoreError if it
-    can't be written.
+    Raises UsageError if the file exists and has labels, or is something else. Raises StoreError if
+    it can't be written.
     """
     if path.exists():
         n_labels = sum(item.label is not None for item in read_sheet(path))
@@ -64,12 +64,12 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
 
 
 def read_sheet(path: Path) -> list[AuditItem]:
-    """Read a file that :func:`write_sheet` or the page wrote, and a person filled in.
+    """Read a file that :func:`write_sheet` or the page wrote and a person filled in.
 
-    Commas or semicolons may separate the cells, and further columns are left alone: both is what
-    a spreadsheet may do to it. UsageError, which names the row (the header is row 1), if the file
-    can't be read, a column is missing, a label is neither blank nor 0 or 1, or the rows are of
-    different runs or metrics.
+    Cells may be separated by commas or semicolons, and further columns are ignored, because
+    spreadsheets change files in these ways. Raises UsageError, which names the row (the header is
+    row 1), if the file can't be read, a column is missing, a label is neither blank nor 0 or 1, or
+    the rows are of different runs or metrics.
     """
     return _items_of(_read_rows(path), path)
 
@@ -81,11 +81,11 @@ def read_marks(path: Path) -> tuple[list[AuditItem], dict[str, Mark]]:
 
 
 def keep_mark(path: Path, change: MarkChange) -> Mark:
-    """Put one mark into a sheet, which is written whole or not at all, and return it.
+    """Put one mark into a sheet and return it; the sheet is written whole or not at all.
 
-    Everything else in the file stays, what others have put there meanwhile included.
-    ChangedElsewhere if the mark is not what was seen when the change was made; UsageError if the
-    sheet can't be read, or there is no such item; StoreError if it can't be written.
+    Everything else in the file stays, including what others have written meanwhile. Raises
+    ChangedElsewhere if the mark is not the one that the person saw, UsageError if the sheet can't
+    be read or has no such item, StoreError if it can't be written.
     """
     with locked(path):
         rows = _read_rows(path)
@@ -109,9 +109,9 @@ def keep_mark(path: Path, change: MarkChange) -> Mark:
 
 @contextmanager
 def locked(path: Path) -> Generator[None]:
-    """Hold a file that is to be written; StoreError if another process does, or it can't be."""
+    """Lock a file for writing; StoreError if another process has it, or it is not possible."""
     try:
-        with FileLock(f"{path.resolve()}.lock", timeout=_WAIT_S):  # of what a link leads to
+        with FileLock(f"{path.resolve()}.lock", timeout=_WAIT_S):  # links are followed
             yield
     except Timeout as error:
         raise StoreError(f"{path} is being written by another process.") from error
@@ -140,7 +140,7 @@ def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
 
 
 def _read_rows(path: Path) -> list[_Row]:
-    """Read the cells of a sheet, further columns included, as they are in the file."""
+    """Read the cells of a sheet as they are in the file, including further columns."""
     make_one = f"name the CSV that this wrote: {eval_line_here('view', '--labels', 'latest')}"
     try:
         text = read_input(path).decode("utf-8-sig")

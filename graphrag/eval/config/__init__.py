@@ -1,1 +1,1 @@
-"""What eval_config.yaml holds."""
+"""Defines, reads and checks the settings in eval_config.yaml."""

@@ -1,4 +1,4 @@
-"""The settings of an evaluation, read from eval_config.yaml."""
+"""Reads and checks the settings of an evaluation from eval_config.yaml."""
 
 import json
 import os
@@ -54,7 +54,7 @@ IN_PLACE_OF = {
     "output_dir": ("output", "dir"),
     "save_intermediate": ("output", "save_intermediate"),
 }
-"""Setting by its own name -> the section, and the key in it if any, that it stands for."""
+"""Setting under its own name -> the section, and its key if any, that it stands for."""
 
 
 MethodName = Annotated[
@@ -69,11 +69,11 @@ MethodName = Annotated[
         }
     ),
 ]
-"""In the file a variant may stand in place of its name."""
+"""The name of a method; in the file a whole variant may stand in its place."""
 
 
 def _add_form(form: dict[str, JsonValue]) -> Callable[[JsonDict], None]:
-    """Return what adds to the schema of a setting a form that the file alone may have."""
+    """Return a function that adds to a setting's schema a form that only the file may have."""
 
     def add(schema: JsonDict) -> None:
         own = {key: schema.pop(key) for key in ("anyOf", "items", "type") if key in schema}
@@ -84,7 +84,7 @@ def _add_form(form: dict[str, JsonValue]) -> Callable[[JsonDict], None]:
 
 
 def _add_other_names(schema: JsonDict) -> None:
-    """Add the settings of ``IN_PLACE_OF`` to the schema, and take out ``root``."""
+    """Add the settings of ``IN_PLACE_OF`` to the schema, and remove ``root``."""
     fields = cast("JsonDict", schema["properties"])
     del fields["root"]
     for name, (section, key) in IN_PLACE_OF.items():
@@ -92,13 +92,20 @@ def _add_other_names(schema: JsonDict) -> None:
 
 
 class EvaluationConfig(FrozenSection):
-    """An evaluation: which questions, asked of which indexes by which methods, judged how.
+    """The settings of an evaluation: its questions, indexes, methods and judge.
 
     Notes
     -----
     You may give ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` instead
-    of the keys that they stand for, and read them however the settings were given. A setting that
-    is given both ways is refused.
+    of the keys that they stand for, and read them in either case. A setting that is given both ways
+    is refused.
+
+    Examples
+    --------
+    >>> config = EvaluationConfig(dataset_path="qa.json", index_roots={"mine": "my_project"},
+    ...                           methods=["tog", "basic"])
+    >>> config.indexes
+    {'mine': 'my_project'}
     """
 
     model_config = ConfigDict(json_schema_extra=_add_other_names)
@@ -107,12 +114,12 @@ class EvaluationConfig(FrozenSection):
     indexes: dict[str, str] = Field(default_factory=dict[str, str])
     """Key in the dataset -> project folder, relative to the root."""
     methods: list[MethodName] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
-    """Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
-    oracle, the variants, and functions as ``module:function``, in the order in which they are
-    reported. In the file an entry may also be a variant itself: ``{name: tog-wide, method: tog,
-    width: 5}``."""
+    """tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
+    oracle, names of variants, and functions as ``module:function``. They are reported in this
+    order. In the file an entry may also be a variant itself: ``{name: tog-wide, method: tog, width:
+    5}``."""
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
-    """Name -> Variant."""
+    """Name -> variant."""
     equal_terms: EqualTerms | None = Field(
         default=None, json_schema_extra=_add_form({"type": "boolean"})
     )
@@ -123,34 +130,34 @@ class EvaluationConfig(FrozenSection):
     metrics: tuple[Metric, ...] = Field(
         default=DEFAULT_METRICS, json_schema_extra=_add_form({"const": "none"})
     )
-    """What the judge is asked: by default correctness, faithfulness, relevance and completeness;
-    ``sufficiency`` is one more, and ``module:object`` a judge of your own, known by its own name
-    from then on. Empty, or ``none`` in the file: no judge is asked, and only what needs none is
-    measured."""
+    """What the judge is asked: by default correctness, faithfulness, relevance and completeness.
+    You may add ``sufficiency``, and judges of your own as ``module:object``, which are known by
+    their own names elsewhere. Empty, or ``none`` in the file: no judge is asked, and only measures
+    that need none are computed."""
     trials: int = Field(default=1, ge=1)
     """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)
     """Model calls in flight at the same time, all models and methods together, >= 1."""
     workers: int = Field(default=1, ge=1)
-    """Processes that search and judge, 1 to ``concurrency``; 1: only this one, more: Ray's. They
+    """Processes that search and judge, 1 to ``concurrency``. 1: only this one; more: Ray's. They
     share ``concurrency`` and the configured rates."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Seconds until a search is given up, > 0; waiting for the run's own limit or for a configured
-    rate does not count. One request, of the judge too, is given up and sent again after half of
-    this, and at least 60; a model's ``timeout`` in its ``call_args`` comes first."""
+    rate does not count. A single request, also of the judge, is given up and sent again after half
+    of this, but at least 60; a model's ``timeout`` in its ``call_args`` takes precedence."""
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
-    """Seconds, > 0, that a run waits for a service that is down, and the longest wait that a
+    """Seconds, > 0, that a run waits for a service that is down; also the longest wait that a
     service may ask for. Then the run stops, and you can resume it."""
     max_output_tokens: int = Field(default=2000, ge=16)
-    """Most tokens of each reply to a method's call, >= 16; tog and ppr have settings of their own.
-    A model that is known to think before it answers gets 25,000 more. ``max_tokens`` in a model's
-    ``call_args`` comes first."""
+    """The most tokens of each reply to a method's call, >= 16; tog and ppr have settings of their
+    own. A model that is known to think before it answers gets 25,000 more. ``max_tokens`` in a
+    model's ``call_args`` takes precedence."""
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
     """Methods count as equivalent below this difference of their means, in (0, 1)."""
     thresholds: dict[Metric, NonNegativeFloat] = Field(default_factory=dict[Metric, float])
     """Metric -> the smallest mean that you accept of any method, 0 to 1, or within the limits of a
-    judge that grades on a scale of its own. A run below one of them ends with exit code 100."""
+    judge with its own scale. A run below one of them ends with exit code 100."""
     root: Path = Field(default=Path(), exclude=True)
     """Folder that the paths are relative to; not part of the file."""
 
@@ -172,7 +179,7 @@ class EvaluationConfig(FrozenSection):
     @model_validator(mode="before")
     @classmethod
     def _name_variants(cls, values: object, info: ValidationInfo) -> object:
-        """Take the variants among the methods out, so that methods are names."""
+        """Move variants out of the list of methods, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
         settings = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
@@ -189,7 +196,7 @@ class EvaluationConfig(FrozenSection):
             own = cast("Sequence[str]", info.context or ())
             specs = [e for e in entries if isinstance(e, str) and ":" in e and e not in own]
             functions = {spec: {"function": spec} for spec in specs}
-            if isinstance(variants, Mapping):  # else it is refused as what it is
+            if isinstance(variants, Mapping):  # else the section is refused
                 settings["variants"] = {
                     **functions,
                     **cast("Mapping[str, object]", variants),
@@ -253,10 +260,17 @@ class EvaluationConfig(FrozenSection):
     def from_yaml(
         cls, path: Path | str, root: Path | str | None = None, *, allow_outside: bool = False
     ) -> "EvaluationConfig":
-        """Read a file; ``root`` is the file's folder unless given.
+        """Read a configuration file.
 
-        ``allow_outside`` takes an ``output.dir`` outside of the root. A ConfigError if the file is
-        missing, not YAML, or a value is not allowed names the key.
+        ``root`` is the folder that paths are relative to; None: the file's folder.
+        ``allow_outside``: whether ``output.dir`` may be outside the root. Raises ConfigError, which
+        names the key, if a value is not allowed; also if the file is missing or not YAML.
+
+        Examples
+        --------
+        >>> config = EvaluationConfig.from_yaml(path="my_project/eval_config.yaml")
+        >>> config.output_dir
+        'my_project/eval/results'
         """
         file = Path(path)
         values = read_written(file, str(file), _describe_missing(file))
@@ -276,17 +290,17 @@ class EvaluationConfig(FrozenSection):
 
     @property
     def dataset_path(self) -> str:
-        """The dataset file: as given, joined to ``root`` unless that is the working directory."""
+        """The dataset file as given, joined to ``root`` unless that is the working directory."""
         return self._locate(self.dataset.path)
 
     @property
     def index_roots(self) -> dict[str, str]:
-        """Key -> project folder; paths as :attr:`dataset_path`."""
+        """Key -> project folder, as a path like :attr:`dataset_path`."""
         return {key: self._locate(folder) for key, folder in self.indexes.items()}
 
     @property
     def output_dir(self) -> str:
-        """The folder of the results; a path as :attr:`dataset_path`."""
+        """The folder of the results, as a path like :attr:`dataset_path`."""
         return self._locate(self.output.dir)
 
     @property
@@ -306,13 +320,14 @@ class EvaluationConfig(FrozenSection):
 
     @property
     def judges_claims(self) -> bool:
-        """Whether faithfulness is judged, and claim by claim."""
+        """Whether faithfulness is judged claim by claim."""
         return self.judge.faithfulness.by == "claim" and "faithfulness" in self.metrics
 
     def budget_setting(self, name: str, method: str) -> str | None:
-        """Return what bounds the context of a search that is asked by this name.
+        """Return the setting that limits the context of a search; None if it is the project's.
 
-        None where it is the project's settings.
+        ``name`` is the name that the search has in this configuration, such as a variant's;
+        ``method`` is the search itself.
         """
         variant = self.variants.get(name)
         if not has_budget(method):
@@ -330,10 +345,10 @@ class EvaluationConfig(FrozenSection):
         return {key: self.root / folder for key, folder in self.indexes.items()}
 
     def index_of(self, key: str, method: str) -> str:
-        """Return the name of the index that a method asks about a key.
+        """Return the name of the index that a method asks for questions of a key.
 
-        That is the key; of a method with an ``index`` of its own the folder as it is first written,
-        unless it is that of a key.
+        That is the key. For a variant with an ``index`` of its own, it is that folder as it is
+        first written, or, if a key of ``indexes`` has this folder, that key.
         """
         variant = self.variants.get(method)
         folder = None if variant is None or variant.index is None else variant.index.get(key)
@@ -351,7 +366,7 @@ class EvaluationConfig(FrozenSection):
     def projects(self, keys: Iterable[str] | None = None) -> dict[str, Path]:
         """Return name -> project folder of the indexes that the methods ask, below ``root``.
 
-        ``keys``: those that are asked about; None: all.
+        ``keys`` are the keys that questions name; None: all.
         """
         asked = self.searches_asked(self.indexes if keys is None else keys)
         return {name: self.root / self.indexes.get(name, name) for name in asked}
@@ -359,7 +374,7 @@ class EvaluationConfig(FrozenSection):
     def searches_asked(self, keys: Iterable[str]) -> dict[str, list[str]]:
         """Return name of an index -> methods that search it for questions of these keys.
 
-        Controls search nothing; one's own methods have their own names.
+        Controls search nothing; a user's own methods have their own names.
         """
         asked: dict[str, dict[str, None]] = {}
         for key, name in product(keys, self.methods):
@@ -370,7 +385,7 @@ class EvaluationConfig(FrozenSection):
         return {name: list(searches) for name, searches in asked.items()}
 
     def own_projects(self) -> dict[str, Path]:
-        """Return name -> project folder of the indexes that variants have of their own."""
+        """Return name -> project folder of the variants' own indexes."""
         variants = self.variants.items()
         names = [self.index_of(key, v) for v, variant in variants for key in variant.index or ()]
         return {name: self.root / name for name in names if name not in self.indexes}
@@ -380,11 +395,11 @@ class EvaluationConfig(FrozenSection):
 
 
 def check_below(folder: Path, root: Path, setting: str, allow: str | None = None) -> None:
-    """Refuse a folder for results that a file of settings, maybe somebody else's, names outside.
+    """Raise ConfigError if a settings file, maybe somebody else's, puts results outside the root.
 
-    By the path as it is written: where a link on this disk leads is its owner's affair. ``setting``
-    is the file and the key that name the folder, ``allow`` a key that allows it; the ConfigError
-    says how to have it written there all the same.
+    The path counts as it is written: where a link on this disk leads is its owner's affair.
+    ``setting`` is the file and the key that name the folder, ``allow`` a key that allows it. The
+    error says how to write there all the same.
     """
     below = Path(os.path.abspath(folder))
     if not below.is_relative_to(os.path.abspath(root)):
@@ -396,7 +411,7 @@ def check_below(folder: Path, root: Path, setting: str, allow: str | None = None
 
 
 def _as_written(values: Mapping[str, object]) -> dict[str, object]:
-    """Return values with the sections that are made already as a file would have them."""
+    """Return values in which sections that are models already are as a file would have them."""
     written = dict(values)
     for name, value in values.items():
         if isinstance(value, BaseModel):
@@ -407,7 +422,7 @@ def _as_written(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
-    """Return values with the settings of ``IN_PLACE_OF`` where the file has them."""
+    """Return values in which the settings of ``IN_PLACE_OF`` are where the file has them."""
     settings = dict(values)
     for name, (section, key) in IN_PLACE_OF.items():
         if name not in settings:
@@ -426,7 +441,7 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _load_own(settings: dict[str, object]) -> dict[str, object]:
-    """Load the judges and measures that are named ``module:object``, and put their names there."""
+    """Load the judges and measures given as ``module:object``, and put their names in place."""
     root, loaded = Path(str(settings.get("root") or "")), dict(settings)
 
     def name(kind: Literal["metrics", "measures"], values: object) -> object:
@@ -454,7 +469,7 @@ def _load_own(settings: dict[str, object]) -> dict[str, object]:
 
 
 def _put_graded_aside(settings: dict[str, object]) -> dict[str, object]:
-    """Take the judges with a scale of their own from the metrics, which are scored 0 or 1."""
+    """Move judges with their own scale from the metrics, which are scored 0 or 1, to the judge."""
     metrics = settings.get("metrics")
     if not isinstance(metrics, list | tuple):
         return settings
@@ -479,7 +494,11 @@ def _name_of(entry: object) -> object:
 
 
 def read_written(file: Path, name: str, missing: str, is_json: bool = False) -> object:
-    """Return what a file holds that a person wrote; a ConfigError names what is wrong with it."""
+    """Return the content of a YAML or JSON file that a person wrote.
+
+    Raises ConfigError, which calls the file ``name`` and says what is wrong; ``missing`` is the
+    message if there is no file.
+    """
     try:
         text = read_input(file, MOST_WRITTEN_BYTES).decode("utf-8-sig")
         return json.loads(text) if is_json else read_yaml(text)
@@ -496,9 +515,9 @@ def read_written(file: Path, name: str, missing: str, is_json: bool = False) -> 
 def parse_config(
     values: Mapping[str, object], source: str, own_methods: Sequence[str] = ()
 ) -> EvaluationConfig:
-    """Check values and make a configuration of them; a ConfigError names the key.
+    """Make a configuration of values and check it; a ConfigError names the key.
 
-    ``own_methods`` are names of methods that a program handed to its runner.
+    ``own_methods`` are names of methods that a program passed to its runner.
     """
     try:
         return EvaluationConfig.model_validate(values, context=own_methods)
@@ -507,7 +526,7 @@ def parse_config(
 
 
 def _describe_missing(file: Path) -> str:
-    if file.name != "eval_config.yaml":  # which is all that ``init`` writes
+    if file.name != "eval_config.yaml":  # ``init`` writes no other file
         return f"{file} does not exist; check --config."
     if file.parent.is_file():
         return f"{file.parent} is a file; name its folder by --root."

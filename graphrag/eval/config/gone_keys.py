@@ -1,11 +1,11 @@
-"""Keys of eval_config.yaml that earlier versions read: which they are, and what to do instead."""
+"""Removes keys of eval_config.yaml that are no longer read, and says what to do instead."""
 
 from collections.abc import Mapping
 from typing import cast
 
 
 class GoneKeyWarning(UserWarning):
-    """A configuration sets a key that no version reads any more; the message names both."""
+    """A configuration sets a key that is no longer read; the message says what to do instead."""
 
 
 GONE_KEYS: Mapping[str, str] = {
@@ -18,19 +18,18 @@ GONE_KEYS: Mapping[str, str] = {
     "request_timeout_s": "Gone since 2.0.0; a request may take half of timeout_s, and at least "
     "60 s. For another limit set timeout in call_args of the model.",
 }
-"""``section.key``, or a key outside of every section -> since when it is gone, and what to do
-instead; a sentence."""
+"""``section.key``, or a top-level key -> a sentence: since when it is gone, what to do instead."""
 
 
 GONE_MEASURES: Mapping[str, str] = dict.fromkeys(
     ("path_edges_exist", "path_joins_meet", "path_edges_supported", "answer_entities_traced"),
     "Gone since 2.0.0; citation_validity and citations_in_index say whether citations hold.",
 )
-"""Name of a measure in ``measures.criteria`` -> the same."""
+"""Measure in ``measures.criteria`` -> since when it is gone, and what to do instead."""
 
 
 def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
-    """Take the gone keys out of a configuration as it is written.
+    """Remove keys that are no longer read from a configuration as it is written.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ def take_out_gone(settings: Mapping[str, object]) -> tuple[dict[str, object], li
 
     Returns
     -------
-    The settings without those keys, and a sentence for each key that was taken out.
+    The settings without those keys, and a sentence for each key that was removed.
     """
     kept, sentences = dict(settings), list[str]()
     for name, instead in GONE_KEYS.items():

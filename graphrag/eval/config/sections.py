@@ -1,4 +1,4 @@
-"""The sections of eval_config.yaml."""
+"""Defines the sections of eval_config.yaml, with their defaults and checks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,29 +29,30 @@ _USUAL: Mapping[str, tuple[float | None, float]] = {
     "judge_score": (0.75, 0.85),
     "combined_score": (None, 1.20),
 }
-"""Minimum and target where neither is given."""
+"""Metric -> its minimum and target if neither is given."""
 
 
 class FrozenSection(StrictSection):
-    """A section whose values do not change, each said under its name what it is."""
+    """A section whose values do not change; docstrings of its settings are in the schema."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class SuccessCriterion(FrozenSection):
-    """What one metric's mean must be above."""
+    """The bounds that the mean of one metric must meet."""
 
     metric: str
     """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, assertions.vital,
     assertions.with_okay, claims.supported, ``<judge>.<part>`` of a judge of your own, or
     avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
-    """In the metric's unit; the target is at least as strict. Give one of the two. With neither,
-    hit_rate, mrr, judge_score and combined_score have their default ones."""
+    """The mean must be above this, in the metric's unit; the target is at least as strict. Give one
+    of the two, or both. Without either, hit_rate, mrr, judge_score and combined_score have default
+    bounds."""
     target: float | None = None
-    """As ``minimum``."""
+    """Like ``minimum``."""
     lower_is_better: bool = False
-    """For seconds, tokens and the like, whose mean must be below."""
+    """For seconds, tokens and the like: the mean must be below the bounds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -75,7 +76,7 @@ class SuccessCriterion(FrozenSection):
         return self
 
     def check(self, value: float | None) -> Met:
-        """Hold a value to the criterion: it must be above the bound; None is "not measured"."""
+        """Compare a value with the bounds, beyond which it must be; None is "not measured"."""
         if value is None:
             return "not measured"
         if self._is_beyond(value, self.target):
@@ -91,7 +92,7 @@ class SuccessCriterion(FrozenSection):
 
 
 DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
-"""What every run is held to unless its configuration says otherwise."""
+"""The criteria of every run whose configuration gives no others."""
 
 
 def _check_metric(name: object) -> object:
@@ -108,14 +109,14 @@ CONTROLS: tuple[str, ...] = get_args(Control)
 
 
 class DatasetSettings(FrozenSection):
-    """Where the questions are."""
+    """The file with the questions."""
 
     path: str = "eval/qa_eval.json"
     """Relative to the root."""
     columns: dict[str, str] = Field(default_factory=dict[str, str])
-    """Field -> heading of the column that holds it, if the headings don't tell."""
+    """Field -> heading of its column, if the headings don't tell."""
     encoding: str | None = None
-    """The encoding of the file, such as ``gbk``; None: UTF-8, or what the file itself tells."""
+    """The encoding of the file, such as ``gbk``; None: UTF-8, or as the file itself tells."""
 
     @field_validator("encoding")
     @classmethod
@@ -130,10 +131,10 @@ class DatasetSettings(FrozenSection):
 
 
 class OutputSettings(FrozenSection):
-    """Where results go."""
+    """Where results are written, and what is kept."""
 
     dir: str = "eval/results"
-    """Below the root, and relative to it; --output may name any other folder."""
+    """Relative to the root, and below it; --output may name any other folder."""
     save_intermediate: bool = True
     """Keep every response and verdict in the store as it arrives; without it an interrupted run
     can't be resumed."""
@@ -145,24 +146,25 @@ class FaithfulnessSettings(FrozenSection):
     """How faithfulness is judged."""
 
     by: Literal["response", "claim"] = "response"
-    """The response as a whole, one call; or claim by claim, two calls: one splits the response into
-    claims, one rules on each."""
+    """``response``: the response as a whole, in one call. ``claim``: claim by claim, in two calls:
+    one splits the response into claims, one rules on each."""
 
 
 class JudgeSettings(FrozenSection):
-    """Who judges."""
+    """Which model judges, and what it is asked."""
 
     model: str | None = None
     """A key of ``completion_models`` in the index's settings.yaml, or the ``model`` of one of its
-    entries; else ``provider/model`` with the key of its default completion model, or a plain name,
-    which is asked of that model's provider, at its address, with its key and arguments. None for
-    that default model itself."""
+    entries. Else ``provider/model``, which is asked with the key of the default completion model;
+    or a plain name, which is asked of that model's provider, at its address, with its key and
+    arguments. None: the default completion model itself."""
     temperature: float = Field(default=0.0, ge=0, le=2)
-    """0 to 2."""
+    """Temperature of the judge, 0 to 2."""
     max_retries: int = Field(default=2, ge=0)
     """How often to ask again after an unreadable reply, >= 0."""
     max_output_tokens: int = Field(default=1000, ge=16)
-    """Most tokens of a reply of the judge, >= 16; like the methods' ``max_output_tokens``."""
+    """The most tokens of a reply of the judge, >= 16; works like the methods'
+    ``max_output_tokens``."""
     repeats: int = Field(default=1, ge=1)
     """How often to ask for each verdict, an odd number; the majority is the score."""
     faithfulness: FaithfulnessSettings = FaithfulnessSettings()
@@ -172,11 +174,11 @@ class JudgeSettings(FrozenSection):
     quality: bool = False
     """Also measure responses from 0 to 1, one call each."""
     assertions: bool = True
-    """Whether they are held against the assertions of their question, where its row has any, one
-    call each."""
+    """Also check responses against the assertions of their question, if its row has any, one call
+    each."""
     graded: tuple[str, ...] = ()
-    """Judges of your own that grade responses on a scale of their own, as ``module:object``, one
-    call each. ``metrics`` may name them as well."""
+    """Judges of your own that grade responses on their own scale, as ``module:object``, one call
+    each. You may also name them in ``metrics``."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
     """Also compare the responses of these pairs of methods, two calls per pair and question; True
     for all pairs."""
@@ -190,12 +192,12 @@ class JudgeSettings(FrozenSection):
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """Those that are asked about single responses, beside the metrics."""
+        """The scorers that are asked beside the metrics, except those of ``pairwise``."""
         own = ("rubric", "quality", "assertions")
         return (*(name for name in own if getattr(self, name)), *self.graded)
 
     def pairs(self, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of methods that are held against each other."""
+        """Return the pairs of methods whose responses are compared."""
         if isinstance(self.pairwise, bool):
             return tuple(combinations(methods, 2)) if self.pairwise else ()
         return self.pairwise
@@ -205,37 +207,38 @@ _IN_BRACES = re.compile(r"\$\{\w+\}")
 
 
 class HttpService(FrozenSection):
-    """A system behind HTTP, asked one question a request, and where its reply holds what.
+    """A service behind HTTP that answers one question per request, and the places in its reply.
 
-    A place is a path of keys with dots between them: ``usage.prompt_tokens``; a number is a
-    position in a list, ``*`` each of its items: ``passages.*.text``. What a reply does not hold at
-    its place is unknown, but for the answer.
+    A place is a path of keys with dots between them, such as ``usage.prompt_tokens``. A number is a
+    position in a list, and ``*`` is each of its items: ``passages.*.text``. A value that is missing
+    at its place is unknown; only the answer must be there.
     """
 
     url: str
-    """http or https. ``{question}`` and ``{index}``, the key of the index, are replaced here and in
-    the texts of ``body``."""
+    """http or https. ``{question}`` and ``{index}``, the key of the index, are filled in here and
+    in the texts of ``body``."""
     body: dict[str, JsonValue] | None = None
-    """JSON that is sent by POST; None: the service is asked by GET."""
+    """JSON to send by POST; None: the service is asked by GET."""
     headers: dict[str, str] = Field(default_factory=dict[str, str])
-    """Header -> its value, with each key as ``${NAME}`` of the environment or of .env: a key that
-    stood here would be kept with the run."""
+    """Header -> its value. Write a key as ``${NAME}``, a variable of the environment or of .env: a
+    key written here would be stored with the run."""
     answer: str = "answer"
     """The place of the answer, a text."""
     contexts: str | None = None
-    """The place of the texts that were retrieved, best first. None, or where a reply holds none:
-    unknown, and what reads the context is not judged."""
+    """The place of the texts that were retrieved, best first. None, or a reply without any:
+    unknown, and metrics that read the context are not judged."""
     llm_calls: Annotated[int, Field(ge=0)] | str | None = None
-    """The place of the number of completions that it took, or that number if it is the same for
-    every question."""
+    """The place of the number of completions, or the number itself if every question takes the
+    same."""
     prompt_tokens: str | None = None
-    """The place of their prompt tokens."""
+    """The place of the number of prompt tokens."""
     output_tokens: str | None = None
-    """The place of their output tokens. Unless all three are known, none of them is shown."""
+    """The place of the number of output tokens. Unless all three numbers are known, none is
+    shown."""
     cost_usd: str | None = None
-    """The place of what it cost in US dollars."""
+    """The place of the cost in US dollars."""
     version: str | None = None
-    """Any text; a service that changes behind its address gets another one, and so new runs."""
+    """Any text. If the service changes behind its address, give another one: it makes new runs."""
 
     @model_validator(mode="after")
     def _check(self) -> "HttpService":
@@ -257,15 +260,15 @@ class Variant(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
     method: SearchMethod | None = None
-    """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
-    setting of that method, in place of what settings.yaml says."""
+    """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift. Every further key is a
+    setting of that method, which replaces the one in settings.yaml."""
     function: str | None = None
     """``module:function``, see ``graphrag.eval.runner.custom_methods``."""
     http: HttpService | None = None
-    """A system behind HTTP. One of the three is given."""
+    """A service behind HTTP. Exactly one of the three is given."""
     index: dict[str, str] | None = None
     """Key of ``indexes`` -> another project of the same documents, relative to the root, which this
-    method asks in place of that one. None: it asks what ``indexes`` names."""
+    method asks instead. None: it asks the projects in ``indexes``."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> "Variant":
@@ -280,17 +283,17 @@ class Variant(BaseModel):
 
     @property
     def changes(self) -> dict[str, object]:
-        """The settings that differ."""
+        """The settings that replace the project's."""
         return dict(self.model_extra or {})
 
 
 class EqualTerms(FrozenSection):
-    """What is the same for every method of a run."""
+    """Terms that are the same for every method of a run."""
 
     response_type: str = "Single paragraph"
     """Form of the answer, free text."""
     max_context_tokens: int | None = Field(default=8000, ge=100)
-    """Budget, in the model's tokens, of the context that an answer is written from; None: each
+    """Budget, in the model's tokens, of the context that an answer is written from. None: each
     search keeps its own."""
 
 
@@ -302,15 +305,16 @@ class MeasuresSettings(FrozenSection):
     alpha: float = Field(default=2.0, ge=0, le=50)
     """Exponent of the hit rate in the combined score."""
     beta: float = Field(default=0.5, ge=0, le=50)
-    """Exponent of the thousands of tokens."""
+    """Exponent of the tokens, in thousands, in the combined score."""
     gamma: float = Field(default=1.5, ge=0, le=50)
-    """Exponent of the judge's score."""
+    """Exponent of the judge's score in the combined score."""
     time_limit_s: float | None = Field(default=None, gt=0)
-    """Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one."""
+    """Time limit in seconds. None: no time score, unless a sample's tag ``time_limit_s`` sets a
+    limit."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other name of an entity -> its name."""
     further: tuple[str, ...] = ()
-    """Measures of your own, as ``module:object``, beside the built-in ones."""
+    """Your own measures, as ``module:object``, beside the built-in ones."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
-    """Reported as met or missed, with no effect on the exit code. Your list replaces the default
-    one; an empty one holds a run to nothing."""
+    """Reported as met or missed, without effect on the exit code. Your list replaces the default
+    one; an empty list means no criteria."""

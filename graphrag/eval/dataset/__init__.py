@@ -1,1 +1,1 @@
-"""Questions: read and checked."""
+"""Reads and checks the questions of an evaluation."""

@@ -1,4 +1,4 @@
-"""The formats of published benchmarks and of other tools' test sets, each read into entries.
+"""Reads the formats of published benchmarks and of other tools' test sets into common entries.
 
 A format is one or two small models of its rows; docs/data.md says where each is described.
 """
@@ -36,7 +36,7 @@ _NO_VARIABLE = "Tests without a variable question, query, input or prompt, left 
 _NO_COUNTERPART = "Assertions that can't be carried over, left out"
 Row = dict[str, JsonValue]
 Problem = tuple[str, str]
-"""What is wrong, and with what."""
+"""The problem, and the place or text that has it."""
 
 
 class Document(NamedTuple):
@@ -47,14 +47,17 @@ class Document(NamedTuple):
 
 
 class Support(NamedTuple):
-    """Where an answer stands: a document, or its title, and what is quoted of it, or ""."""
+    """Where an answer stands: a document, or its title, and a quote of it, or ""."""
 
     document: Document | str
     quote: str = ""
 
 
 class Entry(NamedTuple):
-    """What a row says: documents; a dataset's row, None without a question; where it stands."""
+    """What a row contains: documents, a question as a dataset's row, and where its answer stands.
+
+    ``row`` is None without a question. ``problems`` are to be noted for the user.
+    """
 
     documents: Sequence[Document]
     row: Row | None = None
@@ -63,7 +66,7 @@ class Entry(NamedTuple):
 
 
 def _from_text(value: object) -> object:
-    """Read a text that holds a list or an object: JSON, or as Python writes it into tables."""
+    """Read a list or an object from a text, in JSON or as Python writes it into tables."""
     for read in (json.loads, ast.literal_eval):
         if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
             try:
@@ -85,7 +88,7 @@ def _as_list(value: object) -> object:
 
 
 def _pairs(value: object) -> object:
-    """Read [[title, rest], ...] also from the columns {title: [...], ...} that Parquet has."""
+    """Read [[title, rest], ...], or the same from Parquet's columns {title: [...], ...}."""
     value = _from_text(value)
     if not isinstance(value, dict):
         return value
@@ -107,7 +110,7 @@ class _Part(BaseModel):
 
 class _Row(_Part):
     keys: ClassVar[tuple[set[str], ...]] = ()
-    """A row is of this model when it has one of these sets of keys."""
+    """Sets of keys; a row that has all keys of one set may be of this model."""
 
     def entries(self) -> Iterable[Entry]:
         raise NotImplementedError
@@ -353,8 +356,9 @@ class _Promptfoo(_Row):
 class Format:
     """A format: the model of its rows, where it comes from, and its license.
 
-    ``license`` is that under which its authors publish it; None where each user makes their own.
-    ``by_passage``: a question's sources are whole passages; else what is quoted of its articles.
+    ``license`` is the one under which its authors publish it; None if each user makes their own
+    data. ``by_passage``: whether a question's sources are whole passages; otherwise they are quotes
+    from its articles.
     """
 
     row: type[_Row]
@@ -363,7 +367,7 @@ class Format:
     by_passage: bool = True
 
     def model(self, row: Mapping[str, object]) -> tuple[type[_Row], int]:
-        """Return the model that a row is most likely of, and how many keys tell that."""
+        """Return the model that fits a row best, and the number of keys that show it."""
         models = (_Document, self.row)
         fits = [(m, len(keys)) for m in models for keys in m.keys if keys <= row.keys()]
         return max(fits, key=lambda fit: fit[1], default=(self.row, 0))
@@ -403,9 +407,9 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(slots=True)
 class Reading:
-    """What was noted while files were read.
+    """Notes about files that were read.
 
-    ``problems``: what -> where, one each; ``version``: the one that a file gives itself.
+    ``problems``: problem -> its places. ``version``: the version that a file states for itself.
     """
 
     problems: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -418,10 +422,10 @@ class Reading:
 
 
 def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator[tuple[str, Entry]]:
-    """Yield where a row stands and what it says; what can't be read is noted in ``reading``.
+    """Yield the place and the content of each row; ``reading`` notes rows that can't be read.
 
-    ``name`` is the format's. Raises DatasetError if a file is of another one, and says of which it
-    looks.
+    ``name`` is the name of the format. Raises DatasetError if a file has another format, and says
+    which one it looks like.
     """
     for file in files:
         rows = _rows(file, reading)
@@ -456,7 +460,7 @@ def _rows(file: Path, reading: Reading) -> list[Mapping[str, object]]:
 
 
 def _unwrap(value: dict[str, object], file: Path, reading: Reading) -> object:
-    """Return the rows of an object; of one that is a row itself, it."""
+    """Return the rows of an object; an object that is itself a row becomes a list with it."""
     if isinstance(tests := value.get("tests"), str):
         raise DatasetError(f"{file} has its tests in {tests}; import that file.")
     for under in (*ROWS_UNDER, "tests"):

@@ -1,4 +1,4 @@
-"""Reading, checking and fingerprinting samples, and what an answer to one must say or must not."""
+"""Defines samples and their assertions; reads, checks and fingerprints datasets."""
 
 import hashlib
 import json
@@ -38,20 +38,20 @@ from graphrag.text.json_records import Stored
 from graphrag.text.phrases import shorten
 
 TIME_LIMIT_TAG = "time_limit_s"
-"""The column that holds the seconds a sample may take."""
+"""The column with the seconds that a sample may take."""
 VETTED = "vetted_by"
-"""The column that says which person accepted or mended a row; null where nobody has yet."""
+"""The column that says which person accepted or mended a row; null if nobody has yet."""
 _TAGS = "tags"
 Weight = Literal["vital", "okay"]
 _AUTOQ = {"id", "text", "question_type", "attributes"}
 DECLINED = "The documents do not say."
-"""The answer of a question that can't be answered from them."""
+"""The answer to a question that the documents do not answer."""
 
 
 class Statement(BaseModel):
-    """One statement; it must be true or false by itself.
+    """A statement that is true or false by itself.
 
-    ``weight``: ``vital``, an answer without it is not whole, or ``okay``, it is welcome, and not
+    ``weight``: "vital" if an answer without it is incomplete, "okay" if it is welcome but not
     needed.
     """
 
@@ -67,18 +67,18 @@ class Statement(BaseModel):
 
 
 class Assertion(Statement):
-    """One statement that an answer is held to.
+    """A statement that an answer is checked against.
 
-    ``must``: ``say``, or ``not_say`` of a mistake that an answer must not make.
+    ``must``: "say", or "not_say" for a mistake that an answer must not make.
     """
 
     must: Literal["say", "not_say"] = "say"
 
 
 def _unfold_assertion(value: object) -> object:
-    """Refuse unknown keys of a row's assertion; BenchmarkQED's have a statement and further ones.
+    """Refuse unknown keys of an assertion, except beside BenchmarkQED's ``statement``.
 
-    What is null, as in the columns of a Parquet file, is left out.
+    Null values, as in the columns of a Parquet file, are left out.
     """
     if not isinstance(value, Mapping):
         if not isinstance(value, str):
@@ -96,11 +96,11 @@ def _unfold_assertion(value: object) -> object:
 
 
 RowAssertion = Annotated[Assertion, BeforeValidator(_unfold_assertion)]
-"""An assertion as a dataset's row holds it; a text is a vital one that must be said."""
+"""An assertion in a dataset's row; a plain text is vital and must be said."""
 
 
 def unfold_autoq(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a question that AutoQ wrote as a row, and any other row as it is."""
+    """Return a question that AutoQ wrote as a row of a dataset, and any other row as it is."""
     attributes = row.get("attributes")
     if not row.keys() >= _AUTOQ or not (attributes is None or isinstance(attributes, Mapping)):
         return row
@@ -115,12 +115,13 @@ def unfold_autoq(row: Mapping[str, object]) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Sample(Stored):
-    """One dataset row.
+    """One row of a dataset: a question, and what a right answer is.
 
-    ``id`` is the row's own, else a hash of its key and question; ``imdb_key`` that of the index
-    that is asked. The ground truth is "" for a row that says only where the answer stands, or what
-    must be said; ``answerable`` False when the right answer is that the documents do not say.
-    ``tags`` holds every other column, and the row's own tags under ``tags``.
+    - ``id``: the row's own id, else a hash of its key and question.
+    - ``imdb_key``: the key of the index that is asked.
+    - ``ground_truth``: "" if the row says only where the answer stands, or what it must say.
+    - ``answerable``: False if the right answer is that the documents do not say.
+    - ``tags``: every other column, and the row's own tags under ``tags``.
     """
 
     id: str
@@ -138,18 +139,18 @@ class Sample(Stored):
 
     @property
     def lacks_answer(self) -> bool:
-        """Whether the row says where the answer stands, or what it must say, and not what it is."""
+        """Whether the row only says where the answer stands or what it must say, not what it is."""
         return not self.ground_truth and bool(self.expected_sources or self.assertions)
 
     @property
     def name(self) -> str:
-        """What a message calls it."""
+        """The name of the sample in messages."""
         return name_question(self.id, self.imdb_key, self.question)
 
     def values_of(self, column: str) -> tuple[str, ...]:
-        """Return what the row says under a column that is no field: texts and numbers.
+        """Return the texts and numbers that the row has in a column that is no field.
 
-        Of a list each value, of ``tags`` in a table those between commas or bars.
+        A list gives each of its values. ``tags`` of a table are split at commas and bars.
         """
         if column not in self.tags:
             return ()
@@ -170,7 +171,7 @@ def _plain(value: object) -> object:
 
 
 def name_question(sample_id: str, imdb_key: str, question: str) -> str:
-    """Return what a message calls a question: its row's id, else its first words in quotes."""
+    """Return the name of a question in messages: its row's id, else its first words in quotes."""
     return (
         repr(shorten(question, 60)) if sample_id in ("", _hash(imdb_key, question)) else sample_id
     )
@@ -216,7 +217,7 @@ class _Row(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The samples of a dataset, and what is to be said of how they were read."""
+    """The samples of a dataset, and warnings about how they were read."""
 
     samples: list[Sample]
     warnings: tuple[str, ...] = ()
@@ -225,7 +226,7 @@ class Dataset:
 def read_samples(
     path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
 ) -> list[Sample]:
-    """Read the samples of a dataset, warnings as UserWarnings. See :func:`read_dataset`."""
+    """Read the samples of a dataset as :func:`read_dataset` does; warnings are UserWarnings."""
     return _tell_warnings(read_dataset(path, only_key, columns))
 
 
@@ -237,12 +238,14 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
 
-    ``only_key`` is the key of rows that name none, when one index is configured; ``columns`` has
-    field -> heading of the column that holds it, where the headings do not tell; ``encoding`` is
-    that of the file, None where it is to be told. An exact repetition of a row is asked once, and
-    so is a question that stands there with several answers: each of them is accepted. Both are
-    warned of. A DatasetError if the file is missing, empty or malformed, or two rows contradict
-    each other otherwise, names every such row and the field.
+    - ``only_key``: the key for rows that name none, if only one index is configured.
+    - ``columns``: field -> heading of its column, where the headings do not tell.
+    - ``encoding``: the encoding of the file; None: it is detected.
+
+    An exact repetition of a row is asked once. A question that occurs with several answers is asked
+    once, and each answer is accepted. Both give a warning. Raises DatasetError, which names every
+    faulty row and its field, if the file is missing, empty or malformed, or two rows contradict
+    each other in another way.
     """
     file = Path(path)
     columns = columns or {}
@@ -254,12 +257,12 @@ def read_dataset(
 def parse_samples(
     rows: Iterable[Mapping[str, object]], only_key: str | None = None, source: str = "the dataset"
 ) -> list[Sample]:
-    """Check rows and make samples of them; as :func:`read_samples` does with those of a file."""
+    """Make samples of rows and check them, as :func:`read_samples` does with those of a file."""
     return _parse_rows(list(rows), only_key, source, {}, ()).samples
 
 
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
-    """Return a hash over every field of every sample, in order, but for who has vetted it."""
+    """Return a hash of every field of every sample, in order, except who has vetted it."""
     values = [asdict(sample) for sample in samples]
     for value in values:
         value["tags"].pop(VETTED, None)
@@ -268,7 +271,7 @@ def fingerprint_samples(samples: Sequence[Sample]) -> str:
 
 
 def count_gold(samples: Sequence[Sample]) -> int | None:
-    """Return how many samples a person has vetted; None where no row says whether one has."""
+    """Return how many samples a person has vetted; None if no row says whether one has."""
     told = [sample.tags[VETTED] for sample in samples if VETTED in sample.tags]
     return sum(map(bool, told)) if told else None
 
@@ -297,7 +300,7 @@ def _parse_rows(
     )
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
-    rows = [  # what is missing is None, and not NaN or NA, as in a data frame
+    rows = [  # a missing value is None, not NaN or NA as in a data frame
         {k: _plain_value(v) for k, v in row.items()}
         for row in cast("Sequence[Mapping[str, object]]", rows)
     ]
@@ -322,7 +325,7 @@ def _parse_rows(
 
 
 def _plain_value(value: object) -> object:
-    """Return a value of a data frame as Python has it; None where it says that one is missing."""
+    """Return a value of a data frame as Python has it; None for a missing one."""
     kind = type(value).__module__.partition(".")[0]
     if kind == "pandas" and type(value).__name__ in ("NAType", "NaTType"):
         return None
@@ -333,9 +336,10 @@ def _plain_value(value: object) -> object:
 
 @dataclass(slots=True)
 class _Samples:
-    """The samples of rows, each question once: ``first_row`` has where it stands first.
+    """Collects the samples of rows, each question once.
 
-    ``merges``: whether a question may stand there with several answers.
+    ``first_row``: key and question -> the number of the first row, and its sample. ``merges``:
+    whether a question may occur with several answers.
     """
 
     source: str
@@ -349,7 +353,7 @@ class _Samples:
     _merged: list[str] = field(default_factory=list[str])
 
     def add(self, number: int, sample: Sample) -> None:
-        """Take the sample of a row; raises DatasetError if it contradicts another."""
+        """Add the sample of a row; raises DatasetError if it contradicts another one."""
         key = (sample.imdb_key, fold_wording(sample.question))
         if key not in self.first_row:
             if sample.id in self._ids:
@@ -370,7 +374,7 @@ class _Samples:
             raise DatasetError(_describe_contradiction(self.source, before, first, number, sample))
 
     def warnings(self) -> list[str]:
-        """Return what is to be said of questions that stand there more than once."""
+        """Return warnings about questions that occur more than once."""
         told: list[str] = []
         for places, how in (
             (self._repeated, "with the same answer, and asked once"),
@@ -384,7 +388,7 @@ class _Samples:
 
 
 def _may_merge(first: Sample, second: Sample) -> bool:
-    """Say whether two rows of one question differ in the wording of their answers alone."""
+    """Return whether two rows of one question differ only in the wording of their answers."""
     both_answer = first.ground_truth and second.ground_truth
     same = first.answerable == second.answerable and first.assertions == second.assertions
     return bool(both_answer) and same and first.answerable
@@ -398,7 +402,7 @@ def _merge(first: Sample, second: Sample) -> Sample:
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:
-    """Return the answer, or else the sources, and the assertions: two rows must agree on them."""
+    """Return what two rows of one question must agree on: answer, assertions, or else sources."""
     sources = sample.expected_sources if sample.lacks_answer else ()
     return fold_wording(sample.ground_truth), sample.assertions, sources
 
@@ -419,7 +423,7 @@ def _describe_contradiction(
 
 
 def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) -> Sample:
-    """Read a row by its fields' own names; a DatasetError begins with ``where``."""
+    """Make a sample of a row with the fields' own names; a DatasetError begins with ``where``."""
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
@@ -476,8 +480,8 @@ def as_samples(
 ) -> list[Sample]:
     """Return samples as they are, and rows as samples; ``keys`` are those of the indexes.
 
-    An exact repetition of a row is asked once, with a UserWarning. A DatasetError if a row can't be
-    used, or samples stand among rows or share an id.
+    An exact repetition of a row is asked once, with a UserWarning. Raises DatasetError if a row
+    can't be used, samples are mixed with rows, or two samples share an id.
     """
     kind = type(dataset).__name__
     if isinstance(dataset, str | Path | Mapping) or hasattr(dataset, "columns"):
@@ -489,10 +493,10 @@ def as_samples(
     samples = [row for row in rows if isinstance(row, Sample)]
     if rows and len(samples) == len(rows):
         ((sample_id, times),) = Counter(sample.id for sample in samples).most_common(1)
-        if times > 1:  # what further judges say is kept by it
+        if times > 1:  # the judgments of scorers are stored under it
             raise DatasetError(f"{times} samples have the id {sample_id!r}; ids must be unique.")
         return samples
-    if samples:  # which would not be asked
+    if samples:  # samples among rows would not be asked
         msg = f"the dataset mixes samples ({len(samples)} of {len(rows)}) and rows; give one kind."
         raise DatasetError(msg)
     only_key = keys[0] if len(keys) == 1 else None
@@ -500,7 +504,7 @@ def as_samples(
 
 
 def check_keys(samples: Sequence[Sample], keys: Collection[str]) -> None:
-    """Refuse a sample whose index is not configured; a DatasetError names the nearest key."""
+    """Raise DatasetError for a sample whose index is not configured; it names the nearest key."""
     for sample in samples:
         if sample.imdb_key not in keys:
             msg = (

@@ -1,4 +1,4 @@
-"""Drafted questions: what one holds, and what can be checked of it without a model."""
+"""Defines drafted questions, and checks them by their words, without a model."""
 
 import re
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from graphrag.text.stems import terms
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
 STYLES: tuple[str, ...] = ("question", "keywords", "vague")
 REHEARSAL = "rehearsal"
-"""The tag of what the embedded models drafted: it tries out the steps, and asks little of sense."""
+"""Tag of questions by the embedded models, which only try out the steps and make little sense."""
 KNOWN = "known"
-"""The tag of what a model answered without any text, and was kept all the same."""
+"""Tag of questions that were kept although a model answered them without any text."""
 _ALIKE = 0.8
-"""Share of the words of two questions that both have (Jaccard), from which they are one."""
+"""Share of the words of two questions that both have (Jaccard), from which they count as one."""
 # English alone: questions in other languages are held to the remaining checks.
 _POINTING = re.compile(
     r"\b(?:the|this|that|these|those) (?:above |given |following |same |said )?(?:text|passage|"
@@ -46,10 +46,10 @@ _MARKS = (
     '"\u201c\u201d\u201e\u201f\u00ab\u00bb',
     "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 )
-"""Apostrophes, quotation marks, dashes: those of a kind are one where a quote is looked for."""
+"""Apostrophes, quotation marks, dashes: those of one kind are equal when a quote is searched."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
 _SAYS_LITTLE = "name title kind"
-# The 20 of "20 years", which "U-20" does not tell; the I of "Grade I", which is no term.
+# The 20 of "20 years", but not that of "U-20"; the I of "Grade I", which is not a term.
 _ALONE = re.compile(r"(?!^A\b)(?<![\w-])(?:\d+(?:[.,]\d+)*\w*|[A-Z])(?![\w-])")
 _NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, os.path
     r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d|`\w|--\w|\w\(\)|\w{2}[_.]\w{2}"
@@ -57,7 +57,7 @@ _NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, o
 
 
 class Cause(StrEnum):
-    """Why a draft was thrown away; the value is what a report calls it."""
+    """Why a draft was rejected; the value is its name in a report."""
 
     CALL_FAILED = "a call to the model failed"
     UNREADABLE = "a reply of the model can't be used"
@@ -78,9 +78,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text of a unit that a question is drafted from; ``document`` is a title, or an id.
+    """The text of a text unit that a question is drafted from.
 
-    ``title`` is what it says that it is about, where ``document`` is the name of a file.
+    ``document`` is the document's title or id. If that is the name of a file, ``title`` is the
+    title that the text itself has.
     """
 
     text: str
@@ -90,16 +91,16 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, in the words of who has questions drafted, and how: a style of ``STYLES``.
+    """The person who asks, as described by the user who drafts questions, and the style of asking.
 
-    "" is anybody who works with the documents, and any style.
+    ``style`` is one of ``STYLES``. "" is anybody who works with the documents, and any style.
     """
 
     persona: str = ""
     style: str = ""
 
     def columns(self) -> dict[str, JsonValue]:
-        """Return what a row says of it."""
+        """Return the columns about the asker in a row of a dataset."""
         columns = {"persona": self.persona, "style": self.style}
         return {name: value for name, value in columns.items() if value}
 
@@ -111,9 +112,10 @@ ANYBODY = Asker()
 class Draft:
     """A question as it was drafted; ``kind`` is one of ``KINDS``.
 
-    ``quotes`` are letter by letter from the ``passages`` that the model was shown; of an
-    unanswerable question the near miss. ``difficulty``: easy, medium or hard, as the model has it.
-    ``assertions``: of a global question, what an answer must say.
+    - ``quotes``: copied letter by letter from the ``passages`` that the model was shown; for an
+      unanswerable question, the near miss.
+    - ``difficulty``: easy, medium or hard, as the model says.
+    - ``assertions``: for a global question, what an answer must say.
     """
 
     kind: str
@@ -127,7 +129,7 @@ class Draft:
 
     @property
     def lets_choose(self) -> bool:
-        """Whether it lets choose between alternatives that it names: "A or B?", "Of A and B?"."""
+        """Whether it offers alternatives to choose from: "A or B?", "Of A and B?"."""
         between = _OR_AND if _CHOICE.search(self.question) else _OR
         words = {*terms(self.answer)}
         held = [words <= {*terms(part)} for part in between.split(self.question)]
@@ -135,18 +137,22 @@ class Draft:
 
     @property
     def sources(self) -> tuple[Passage, ...]:
-        """The passages that hold a quote."""
+        """The passages that contain a quote."""
         return tuple(p for p in self.passages if any(quote in p.text for quote in self.quotes))
 
     def repeats(self, other: "Draft") -> bool:
-        """Whether it asks the texts of another for the same, in whatever words."""
+        """Return whether it asks the same of the same texts as another draft, in whatever words."""
         is_same = {*terms(self.answer)} == {*terms(other.answer)} != set[str]()
         return is_same and {*self.sources} == {*other.sources}
 
     def row(
         self, key: str | None, proofs: JsonValue, is_rehearsal: bool = False
     ) -> dict[str, JsonValue]:
-        """Return it as a dataset's row; ``proofs``: what the models said of it."""
+        """Return the draft as a row of a dataset.
+
+        ``key`` is the key of its index. ``proofs`` is what the models said about it.
+        ``is_rehearsal``: whether it gets the tag ``REHEARSAL``.
+        """
         is_answerable = self.kind != "unanswerable"
         documents = dict.fromkeys(passage.document for passage in self.sources)
         tags: list[JsonValue] = [REHEARSAL] if is_rehearsal else []
@@ -173,9 +179,9 @@ class Draft:
 
 
 def check_draft(draft: Draft, past: Sequence[str], others: Sequence[Draft] = ()) -> Cause | None:
-    """Return why a draft is no good by its words alone, None if nothing speaks against it.
+    """Return why a draft is rejected by its words alone; None if nothing is wrong with them.
 
-    ``past``: the questions that there are already. ``others``: the drafts that are kept so far.
+    ``past`` are the questions that exist already, ``others`` the drafts that were kept so far.
     """
     least = 2 if draft.kind == "link" else 1
     if not draft.quotes or (draft.kind != "global" and len(draft.quotes) < least):
@@ -194,7 +200,7 @@ def check_draft(draft: Draft, past: Sequence[str], others: Sequence[Draft] = ())
 
 
 def find_quote(quote: str, text: str) -> str | None:
-    """Return the passage of a text that a quote copies, in the text's own letters; None without.
+    """Return the passage of a text that a quote copies, in the text's own letters; None if none.
 
     White space, and the forms of apostrophes, quotation marks and dashes, make no difference.
     """
@@ -215,10 +221,11 @@ def _tells_answer(question: str, answer: str) -> bool:
 
 
 def _names_subject(question: str) -> bool:
-    """Whether people who have not read the text can understand a question.
+    """Return whether people who have not read the text can understand a question.
 
-    It names something; or it has neither a pronoun nor words such as "the man" or "this advisory"
-    in place of a name, and more than one word to find it by: not "What is the name of the airport?"
+    They can if it names something. Otherwise it must have no pronoun, no words such as "the man" or
+    "this advisory" in place of a name, and more than one word to find it by, unlike the question
+    "What is the name of the airport?".
     """
     if _NAME.search(question):
         return True
@@ -228,7 +235,7 @@ def _names_subject(question: str) -> bool:
 
 
 def _replaces_name(question: str) -> bool:
-    """Whether "the man", "this event" stands in the place of a name, and in that of no compound."""
+    """Return whether "the man", "this event" or the like replaces a name, outside of a compound."""
     for match in _POINTING.finditer(question):
         noun = match.end() - len(match[0].split()[-1])
         if _VERB.search(question, 0, match.start()) or not _COMPOUND.match(question, noun):
@@ -237,7 +244,7 @@ def _replaces_name(question: str) -> bool:
 
 
 def _alike(question: str, other: str) -> bool:
-    """Whether two questions are worded so much alike that one of them is enough."""
+    """Return whether two questions are worded so similarly that one of them is enough."""
     if fold_wording(question) == fold_wording(other):
         return True
     one, two = set(terms(question)), set(terms(other))

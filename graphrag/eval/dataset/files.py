@@ -1,4 +1,4 @@
-"""Reading a dataset's rows, which of its columns is which field, and the texts of a folder."""
+"""Reads the rows of dataset files, maps their columns to fields, and reads folders of texts."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ from graphrag.text.encodings import MARKS, UnknownEncodingError, decode
 from graphrag.text.input_files import MOST_BYTES, read_input
 
 MAX_CHARACTERS = 131_072
-"""No text of a row is longer: what is, is a whole document or a quote that was not closed."""
+"""The most characters of a row's text; a longer one is a whole document or an unclosed quote."""
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 _TEXT = ("", ".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org")
@@ -41,7 +41,7 @@ _NO_TEXT = {
     b"<!doctype html": "it is a web page; download the file itself",
     b"<html": "it is a web page; download the file itself",
 }
-"""What a file may begin with that no text with rows does, in small letters."""
+"""Beginning, in lower case, of files that are not text with rows -> what such a file is."""
 LIST_FIELDS = (
     *("evidence", "expected_sources", "expected_entities", "keywords", "aspects", "assertions"),
 )
@@ -64,15 +64,17 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 _INSTEAD_OF_ANSWER = ("expected_sources", "assertions")
 _MOST_ROWS, _MOST_VALUES, _MOST_BYTES_A_ROW = 1_000_000, 20_000_000, 20_000_000
-"""Of a Parquet file. The largest benchmark has 170,000 rows of some 60 values and 6,000 bytes."""
+"""Limits of a Parquet file. The largest benchmark has 170,000 rows of some 60 values and 6,000
+bytes."""
 _BYTES_AT_ONCE = 200_000_000
 _FIELD_OF = {name: field for field, names in FIELDS.items() for name in names}
 
 
 class RowsRead(NamedTuple):
-    """The rows of a file, heading -> value, and what is to be said of how they were read.
+    """The rows of a file, heading -> value, and warnings about how they were read.
 
-    ``headings`` are those of a table, also of columns that are blank; else they stand in the rows.
+    ``headings`` are those of a table, also of columns that are blank; in other formats they stand
+    in the rows.
     """
 
     rows: list[object]
@@ -81,10 +83,11 @@ class RowsRead(NamedTuple):
 
 
 def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = None) -> RowsRead:
-    """Read the rows of a dataset file, whose ending tells the format, or refuse it by line or row.
+    """Read the rows of a dataset file, whose ending tells the format.
 
-    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table;
-    ``encoding`` is that of the file, None where it is to be told.
+    ``columns``, field -> heading, helps to find the delimiter and the lists of a table.
+    ``encoding`` is that of the file; None: it is detected. Raises DatasetError, which names the
+    line or row, if the file can't be read.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
@@ -105,7 +108,7 @@ def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = Non
 
 
 def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
-    """Return what a JSON or YAML file holds, and what is to be said of how it was read."""
+    """Return the content of a JSON or YAML file, and warnings about how it was read."""
     text, warnings = decode_text(file, _content(file))
     if file.suffix.lower() == ".json":
         return _json(text, str(file)), warnings
@@ -135,10 +138,10 @@ def _content(file: Path, is_text: bool = True) -> bytes:
 def decode_text(
     file: Path, content: bytes, encoding: str | None = None, setting: str = ""
 ) -> tuple[str, tuple[str, ...]]:
-    """Decode by the mark at the beginning, else as UTF-8, else by a guess that is sure; say so.
+    """Decode by the byte order mark, else as UTF-8, else by a guess that is sure, with a warning.
 
-    ``encoding`` is the one that the user names, in ``setting``. Raises DatasetError if it is no
-    text, or no guess is sure.
+    ``encoding`` is the one that the user gives in ``setting``. Raises DatasetError if the content
+    is not text, or no guess is sure.
     """
     named = f", or name its encoding in {setting}" if setting else ""
     try:
@@ -157,7 +160,7 @@ def decode_text(
 
 
 def _json_lines(file: Path, text: str) -> list[object]:
-    """Return the value of each line that is not blank; a DatasetError names all that hold none."""
+    """Return the value of each line that is not blank; a DatasetError names all faulty lines."""
     rows: list[object] = []
     faults: list[str] = []
     # Not splitlines: a JSON text may hold other line separators.
@@ -174,7 +177,7 @@ _MOST_FAULTS = 10
 
 
 def refuse_faults(source: object, faults: Sequence[str], what: str = "rows") -> None:
-    """Raise a DatasetError of all faults of a source's rows, if there is one."""
+    """Raise one DatasetError for all faults of a source's rows, if there are any."""
     if len(faults) < 2:
         for fault in faults:
             raise DatasetError(fault)
@@ -247,7 +250,7 @@ def _table_rows(
 def _lines(file: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     """Return line number and cells of every row that is not blank."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    before = csv.field_size_limit(MAX_CHARACTERS)  # the release lifts it where it reads CSV
+    before = csv.field_size_limit(MAX_CHARACTERS)  # graphrag lifts it where it reads CSV
     try:
         return [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
     except csv.Error as error:
@@ -318,10 +321,10 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
 
 
 def _bounded_rows(file: Path, metadata: Any) -> int:
-    """Return how many rows to read at once; refuse a table with more than any data set has.
+    """Return how many rows to read at once; refuse a table larger than any dataset.
 
     A few bytes may stand for millions of equal rows or entries of a list, and each row of a group
-    may hold all that the group holds.
+    may contain all that the group contains.
     """
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
     columns = (group.column(n) for group in groups for n in range(group.num_columns))
@@ -352,22 +355,22 @@ def _json(text: str, where: str) -> object:
 
 
 def _refuse_constant(name: str) -> None:
-    """Refuse NaN and Infinity, which JSON lacks and no results file could hold."""
+    """Refuse NaN and Infinity, which JSON does not have and no results file could hold."""
     raise ValueError(f"{name} is not a value; use null")
 
 
 def heading_key(heading: str) -> str:
-    """Return a heading without case, and with one underscore for blanks, hyphens and the like."""
+    """Return a heading in lower case, with one underscore for blanks, hyphens and the like."""
     return re.sub(r"[\s_-]+", "_", heading.strip().casefold()).strip("_")
 
 
 def field_of(heading: str) -> str | None:
-    """Return the field that a heading names, None when it names none."""
+    """Return the field that a heading names; None if it names none."""
     return _FIELD_OF.get(heading_key(heading))
 
 
 def check_columns(columns: Mapping[str, str]) -> None:
-    """Refuse (ValueError) a mapping of what is no field, or of one heading to two fields."""
+    """Raise ValueError if an unknown field is mapped, or one heading to two fields."""
     for field in columns:
         if field not in FIELDS:
             names = list(FIELDS)
@@ -383,10 +386,11 @@ def map_rows(
     source: str,
     headings: Sequence[str] = (),
 ) -> list[dict[str, object]]:
-    """Give the columns of rows the names of their fields; further columns keep their names.
+    """Rename the columns of rows to their fields; other columns keep their names.
 
-    ``columns``, field -> heading, says what the headings do not tell; ``headings`` are those of
-    columns that may be blank in every row. A DatasetError says how to map what is missing.
+    ``columns``, field -> heading, says what the headings do not tell. ``headings`` are those of
+    columns that may be blank in every row. Raises DatasetError, which says how to map a field that
+    is missing.
     """
     try:
         check_columns(columns)
@@ -462,9 +466,10 @@ def _is_blank(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a folder holds: ``documents``, name below a project's input -> text.
+    """The texts in a folder.
 
-    ``left_out``: file -> why it is no document. ``warnings`` are of how texts were read.
+    ``documents``: name below a project's input -> text. ``left_out``: file -> why it is no
+    document. ``warnings`` are about how texts were read.
     """
 
     documents: Mapping[str, str]
@@ -473,11 +478,11 @@ class Texts:
 
 
 def read_texts(folder: Path, encoding: str | None = None) -> Texts:
-    """Read every file of text below a folder; hidden ones are passed over.
+    """Read every text file below a folder, except hidden ones.
 
-    A name that does not end in .txt gets that ending, as the release indexes no other.
-    ``encoding`` is that of the texts, None where it is to be told. Raises DatasetError if there is
-    no text in the folder, saying what there is, or a text whose encoding can't be told.
+    A name that does not end in .txt gets that ending, because graphrag indexes no other.
+    ``encoding`` is that of the texts; None: it is detected. Raises DatasetError if the folder has
+    no text (and says what it has), or if a text's encoding can't be detected.
     """
     if not folder.is_dir():
         what = "is a file; name the folder that it is in" if folder.exists() else "does not exist"

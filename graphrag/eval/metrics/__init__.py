@@ -1,4 +1,4 @@
-"""Every metric and measure; what a judge gives: verdicts, grades and preferences."""
+"""Grades responses: a judge's model answers for metrics, measures are computed without a model."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""The assertions of a question, ruled on one by one: which of them an answer bears out.
+"""Checks by a judge which assertions of a question an answer supports.
 
-Vital and okay statements are those of nugget evaluation (Voorhees 2003, TREC question answering;
-Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is said here.
+Vital and okay statements come from nugget evaluation (Voorhees 2003, TREC question answering;
+Pradeep et al. 2024, arXiv 2411.09607). How they are ruled on and counted is defined here.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ from graphrag.text.json_records import Stored
 
 _MEASURES = ("vital", "with_okay")
 _ENDS = {"supported": "said", None: "unscored"}
-"""What a vital assertion that is not met is counted as, where that is not its ruling."""
+"""Ruling on a vital assertion that is not met -> its name in the counts, if it is another one."""
 _OKAY = 0.5
-"""What an okay assertion counts beside a vital one, where credit is given for it."""
+"""Weight of an okay assertion; a vital one has weight 1."""
 
 Ruling = Literal["supported", "contradicted", "missing"]
 
@@ -63,9 +63,11 @@ class _Reply(ReplyForm):
 
 @dataclass(frozen=True, slots=True)
 class RuledAssertion:
-    """One assertion, and what the judge said of it; ``ruling`` is None where it said nothing.
+    """One assertion and the judge's ruling on it.
 
-    ``is_met``: whether the answer does what it must; None without a ruling.
+    ``must``: "say", or "not_say" for a mistake that the answer must not make. ``ruling``: None if
+    the judge gave none. ``is_met``: whether the answer does what ``must`` asks; None without a
+    ruling.
     """
 
     text: str
@@ -85,7 +87,7 @@ class AssertionEvaluation(Stored):
 
     @property
     def is_whole(self) -> bool | None:
-        """Whether all vital assertions are met; None where one has no ruling, or there is none."""
+        """Whether all vital assertions are met; None if one has no ruling, or there are none."""
         return None if self.vital is None else self.vital == 1
 
     @property
@@ -95,7 +97,7 @@ class AssertionEvaluation(Stored):
 
     @property
     def with_okay(self) -> float | None:
-        """Share of all, those that are okay at half the weight; None where one has no ruling."""
+        """Share of all assertions met, okay ones at half weight; None if one has no ruling."""
         return self._share({"vital": 1.0, "okay": _OKAY})
 
     def _share(self, weights: Mapping[str, float]) -> float | None:
@@ -111,9 +113,10 @@ class AssertionEvaluation(Stored):
 
     @classmethod
     def of_no_answer(cls, assertions: Sequence[Assertion]) -> "AssertionEvaluation":
-        """Return that of an answer that is not there: nothing is met, also what must not be said.
+        """Return the evaluation of a missing answer, which meets no assertion.
 
-        No judge is asked: who says nothing is not right.
+        It does not even meet those about what must not be said: saying nothing is not right. No
+        judge is asked.
         """
         reason = "No answer was given, which meets no assertion."
         return cls(
@@ -127,10 +130,11 @@ class AssertionEvaluation(Stored):
 async def judge_assertions(
     judge: JudgeModel, question: str, answer: str, assertions: Sequence[Assertion]
 ) -> AssertionEvaluation:
-    """Rule on all assertions of a question in one call; never raises.
+    """Rule on all assertions of a question in one call.
 
-    A reply that leaves some out is asked for again, for those alone, at most ``max_retries``
-    times; what it then still leaves out has no ruling, and the answer no score.
+    If a reply leaves some out, they alone are asked for again, at most ``max_retries`` times. An
+    assertion that is still left out has no ruling, and the answer then has no score. A failure is
+    returned, not raised.
     """
     ruled, failure = await rule_on(
         judge,

@@ -1,4 +1,4 @@
-"""Checks an answer's citations against the index and the context, without a model call."""
+"""Compares an answer's citations with the index and the context, without a model call."""
 
 import re
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ _PLURALS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Citation:
-    """One cited id, as it is written: ``[Data: Sources (1, 2)]`` holds two.
+    """One cited id as the answer writes it; ``[Data: Sources (1, 2)]`` contains two.
 
-    The table is in lower case and plural; "" when the citation names none.
+    ``table`` is in lower case and plural, or "" if the citation names no table.
     """
 
     table: str
@@ -38,7 +38,7 @@ class Citation:
 
 
 Shares: TypeAlias = dict[str, float | None]
-"""Measure -> share in [0, 1] that holds, None when there is nothing to measure.
+"""Measure -> share in [0, 1]; None if there is nothing to measure.
 
 Defined by this project, not by a paper."""
 
@@ -46,17 +46,18 @@ Defined by this project, not by a paper."""
 def check_citations(
     retrieved: Retrieved | None, response: str, index: IndexView | None, context_text: str = ""
 ) -> Shares:
-    """Return how far an answer's citations hold against what its method showed to the model.
+    """Return the shares of an answer's citations that the index and the context confirm.
 
-    ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
-    that failed, and for an abstention, which has nothing to cite. Tables that ``retrieved`` does
-    not hold, reports and claims, are read from ``context_text``, what the model was shown.
+    - ``retrieved``, ``index``: None if not known; every share is then None.
+    - ``response``: "" for a failed search, and for an abstention, which has nothing to cite.
+    - ``context_text``: what the model was shown. Reports and claims are read from it, because
+      ``retrieved`` does not list them.
 
-    ``citations_in_index``, ``citation_validity``: shares of the distinct cited ids that the index
-    and the context have; an id of a table that was not read, such as reports, is in the index when
-    the context has it. ``context_cited``: share of the context's rows (sources, relationships,
-    entities, reports, claims) that the answer cites; ``sources_cited``: of its sources alone,
-    which all searches but global show.
+    ``citations_in_index`` and ``citation_validity`` are the shares of the distinct cited ids that
+    the index and the context contain. An id of a table that is not read from the index, such as
+    reports, counts as in the index if the context contains it. ``context_cited`` is the share of
+    the context's rows (sources, relationships, entities, reports, claims) that the answer cites.
+    ``sources_cited`` is the same for sources alone, which all searches except global show.
     """
     if retrieved is None or index is None or not response.strip():
         return Shares.fromkeys(CITATION_MEASURES)
@@ -81,8 +82,9 @@ def check_citations(
 def read_citations(response: str) -> tuple[Citation, ...]:
     """Return the distinct ids that an answer cites, in order.
 
-    ``[Data: Sources (1, 2); Relationships (3, +more)]`` holds three: "+more" is no id. A citation
-    without a table and ids in brackets is one id of no table, which nothing can hold.
+    ``[Data: Sources (1, 2); Relationships (3, +more)]`` contains three: "+more" is not an id. A
+    citation that is not written as a table with ids in parentheses counts as one id without a
+    table, which no index contains.
     """
     citations: list[Citation] = []
     for inside in CITATION.findall(fold_text(response)):
@@ -102,7 +104,7 @@ def cited_sources(response: str) -> list[str]:
 
 
 def strip_citations(response: str) -> str:
-    """Return an answer without its citations, as :func:`fold_text` folds it."""
+    """Return an answer without its citations, folded by :func:`fold_text`."""
     return CITATION.sub(" ", fold_text(response))
 
 
@@ -112,7 +114,7 @@ def _table_name(name: str) -> str:
 
 
 def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozenset[str]]:
-    """Return table -> the rows shown: ids of the index, or of the context's own tables."""
+    """Return table -> ids of the shown rows: ids of the index, or ids written in the context."""
     context_rows = {
         "sources": frozenset(retrieved.shown_text_unit_ids),
         "relationships": frozenset(retrieved.relationship_ids),

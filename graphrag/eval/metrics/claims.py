@@ -1,8 +1,9 @@
-"""Faithfulness claim by claim: what an answer states, and whether what was shown supports it.
+"""Judges faithfulness claim by claim: splits an answer into claims and checks each of them.
 
-Splitting an answer into claims and checking each is that of FActScore (Min et al. 2023,
-arXiv 2305.14251), citations held against claims that of ALCE (Gao et al. 2023, arXiv 2305.14627);
-how it is asked and counted here is said here.
+The judge checks each claim against the context that the model was shown. Splitting an answer into
+claims and checking each comes from FActScore (Min et al. 2023, arXiv 2305.14251), comparing
+citations with claims from ALCE (Gao et al. 2023, arXiv 2305.14627). The prompts and the counting
+are defined here.
 """
 
 import re
@@ -27,7 +28,7 @@ from graphrag.text.sentences import STOPS, ends_sentence, sentences
 from graphrag.text.tables import read_context
 
 CLAIMS_VERSION = 3
-"""Raised when what a ruling means changes otherwise than by the prompts' text."""
+"""To be raised if the meaning of a ruling changes otherwise than by the text of the prompts."""
 Ruling = Literal["supported", "contradicted", "not_found"]
 _MOST_NAMED = 3
 _LEADING = re.compile(
@@ -111,9 +112,11 @@ class _RulingReply(ReplyForm):
 class Claim:
     """One claim of an answer.
 
-    ``sentence``: the one of the answer that makes it, letter by letter. ``ruling``: None where the
-    judge gave none. ``texts``: the rows shown that the judge names as supporting or contradicting
-    it, as ``Sources (2)``. ``reason``: the judge's; "" where it gave none, as before version 2.
+    - ``sentence``: the sentence of the answer that makes the claim, letter by letter.
+    - ``ruling``: None if the judge gave none.
+    - ``texts``: the rows of the context that the judge names as supporting or contradicting the
+      claim, such as ``Sources (2)``.
+    - ``reason``: the judge's; "" if it gave none, and in rulings of version 1.
     """
 
     text: str
@@ -125,7 +128,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class MisplacedCitation:
-    """A citation of a row that supports no claim that it stands for; ``sentence``: where it is."""
+    """A citation of a row that supports none of the claims it stands for.
+
+    ``sentence`` is the sentence of the answer that contains it.
+    """
 
     sentence: str
     citation: str
@@ -135,8 +141,9 @@ class MisplacedCitation:
 class ClaimEvaluation(Stored):
     """The claims of one answer, in order.
 
-    ``n_citations``: those of rows shown, as far as it is known which rows support the claims that
-    they stand for, each row once a sentence; ``misplaced`` are some of these.
+    ``n_citations`` counts the citations of context rows that can be checked, because the judge
+    named the rows that support the claims; a row counts once per sentence. ``misplaced`` lists the
+    ones that support no claim they stand for.
     """
 
     claims: tuple[Claim, ...]
@@ -154,7 +161,10 @@ class ClaimEvaluation(Stored):
 
     @property
     def verdict(self) -> JudgeResult:
-        """1 if every claim is supported, else 0; None without a claim, or where a ruling lacks."""
+        """The verdict on faithfulness: 1 if every claim is supported, else 0.
+
+        The score is None if there is no claim, or if a ruling is missing.
+        """
         n, score, failure = len(self.claims), None, self.failure
         false = [claim for claim in self.claims if claim.ruling != "supported"]
         false.sort(key=lambda claim: claim.ruling != "contradicted")
@@ -172,12 +182,12 @@ class ClaimEvaluation(Stored):
         return JudgeResult(score=score, reason=reason, failure=failure, claims=self.to_dict())
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values; ``supported`` first, as files have it."""
+        """Return JSON-ready values, ``supported`` first."""
         return {"supported": self.supported, **Stored.to_dict(self)}
 
 
 def name_ruling(ruling: Ruling | None) -> str:
-    """Return a ruling in words."""
+    """Return a ruling in words, such as "not found"."""
     return "no ruling" if ruling is None else ruling.replace("_", " ")
 
 
@@ -189,10 +199,11 @@ class Sentence(NamedTuple):
 
 
 def split_sentences(answer: str) -> list[Sentence]:
-    """Return the sentences of an answer; headings and items of lists are paragraphs of their own.
+    """Return the sentences of an answer, each with the number of its paragraph.
 
-    The number of an item belongs to its first sentence.
-    Citations after the end of a sentence belong to it. What holds no word is no sentence.
+    Headings and list items are paragraphs of their own; the number of an item belongs to its first
+    sentence. Citations after the end of a sentence belong to that sentence. A piece without a word
+    is left out.
     """
     spaced = _ITEM.sub(r"\n\n\g<0>", _HEADING.sub(r"\n\n\g<0>\n\n", answer))
     spans: list[tuple[int, int, int]] = []
@@ -217,11 +228,11 @@ def split_sentences(answer: str) -> list[Sentence]:
 async def judge_claims(
     judge: JudgeModel, question: str, answer: str, context: str
 ) -> ClaimEvaluation:
-    """Hold an answer against what its method showed to the model; never raises.
+    """Check an answer's claims against the context that its method showed to the model.
 
-    One call splits it into claims, one rules on all of them. Sentences and claims that a reply
-    leaves out are asked for again, at most ``max_retries`` times; what it then still leaves out has
-    no ruling, and the answer no score.
+    One call splits the answer into claims, one rules on all of them. Sentences and claims that a
+    reply leaves out are asked for again, at most ``max_retries`` times. If some are still left out,
+    they have no ruling and the answer has no score. A failure is returned, not raised.
     """
     parts = split_sentences(answer)
     splits, failure = await rule_on(
@@ -270,7 +281,7 @@ async def judge_claims(
 
 
 def _read_rows(names: Iterable[str], rows: AbstractSet[Citation]) -> tuple[str, ...]:
-    """Return the rows shown that are named as citations name them; one table may go unnamed."""
+    """Return the context rows that the names cite; without a table, the id must fit one row."""
     tables = {row.table for row in rows}
     citations: list[Citation] = []
     for citation in (c for name in names for c in read_citations(f"[Data: {name}]")):
@@ -284,11 +295,12 @@ def _read_rows(names: Iterable[str], rows: AbstractSet[Citation]) -> tuple[str, 
 def _check_citations(
     parts: Sequence[Sentence], claims: Sequence[Claim], rows: AbstractSet[Citation]
 ) -> dict[MisplacedCitation, bool]:
-    """Return each citation of a row shown, and whether it supports a claim that it stands for.
+    """Return each citation of a context row, and whether it supports a claim it stands for.
 
-    A citation stands for its sentence; one after the end of a sentence stands for those before it
-    as well, back to the last citation of the paragraph. Where the judge does not say which rows
-    support one of the claims, only those that do are known.
+    A citation stands for the claims of its sentence. After the end of a sentence, it also stands
+    for the sentences before it, back to the last citation of the paragraph. If the judge does not
+    name the rows that support one of these claims, only citations that do support a claim are
+    returned.
     """
     by_sentence = defaultdict[str, list[Claim]](list)
     for claim in claims:
@@ -369,4 +381,4 @@ CLAIMED = Scorer(
     words=_tell,
     describe=_describe,
 )
-"""What stands behind verdicts on faithfulness that are given claim by claim."""
+"""The scorer of faithfulness verdicts that are given claim by claim."""

@@ -1,4 +1,4 @@
-"""Extracted entities and relationships against expected ones."""
+"""Compares extracted entities and relationships with the expected ones."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +19,12 @@ _JOINERS = re.compile(r"[\s_\-]+")
 
 @dataclass(frozen=True, slots=True)
 class MatchScores:
-    """How a found set and an expected set agree, distinct names under the comparison.
+    """Precision, recall and F1 of the distinct names found against the expected ones.
 
-    ``precision``: ``n_matched / n_found``, ``recall``: ``n_matched / n_expected``, ``f1``:
-    ``2 n_matched / (n_found + n_expected)``; in [0, 1], None where nothing was found or expected.
-    ``missed``, ``unexpected``: what was expected and not found, and the reverse, sorted; a
-    relationship as ``source -> target``.
+    ``precision`` is ``n_matched / n_found``, ``recall`` is ``n_matched / n_expected`` and ``f1`` is
+    ``2 n_matched / (n_found + n_expected)``: in [0, 1], or None if the divisor is 0. ``missed``
+    lists the names that were expected and not found, ``unexpected`` the reverse, both sorted; a
+    relationship is written as ``source -> target``.
     """
 
     precision: float | None
@@ -39,10 +39,11 @@ class MatchScores:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was found in a text, or is expected of it: names, and pairs (source, target).
+    """Entities and relationships that were found in a text, or are expected of it.
 
-    ``types`` has one for each name, or is empty where nobody says; ``languages`` are those of the
-    text, None: English. Neither is compared.
+    ``relationships`` are pairs (source, target). ``types`` has one type per entity, or is empty if
+    unknown. ``languages`` are those of the text; None means English. Types and languages are not
+    compared.
     """
 
     entities: tuple[str, ...] = ()
@@ -52,10 +53,10 @@ class Extraction:
 
 
 class FoldedNames:
-    """Names in which others are looked up, each folded once as :class:`NameRule` compares it.
+    """A set of names, each folded once as :class:`NameRule` compares it, to look up others in.
 
-    ``languages``: in those but English a name is found also with another ending, or with a particle
-    of Korean, as names of the graph are in a question; and so is one that has the ending itself.
+    In ``languages`` other than English, a name is also found if one of the two names has another
+    ending or a Korean particle, as names of the graph have in questions.
     """
 
     def __init__(self, names: Iterable[str], languages: Languages | None = None) -> None:
@@ -63,11 +64,11 @@ class FoldedNames:
         self._inflection = None if languages is None else Inflection(languages, by_stems=True)
 
     def __contains__(self, key: str) -> bool:
-        """Say whether a folded name is one of them, as it is."""
+        """Return whether exactly this folded name is in the set."""
         return key in self._folded
 
     def find(self, key: str) -> Sequence[str]:
-        """Return the names that a folded one stands for: itself, else those that differ least."""
+        """Return the names that match a folded one: the same name, else the most similar ones."""
         if key in self._folded:
             return (key,)
         if self._inflection is None or not self._folded:
@@ -98,7 +99,7 @@ class FoldedNames:
 
     @cached_property
     def _by_words(self) -> "tuple[NameIndex, TrunkIndex]":
-        """The names by their words, and by what those begin with: arrays, as there may be many."""
+        """The names by their words, and by the beginnings of words, in arrays that save memory."""
         from graphrag.query.graph.names import Names
 
         names = Names()
@@ -108,12 +109,12 @@ class FoldedNames:
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """When two names are the same.
+    """Decides when two names are the same.
 
-    Compared are the names in NFKC, case folded, blanks, hyphens and underscores all one blank,
-    quotes as :func:`fold_text` folds them; in ``languages`` but English, None: English, also with
-    other endings, see :class:`FoldedNames`. ``aliases``: other name -> name, followed to its end;
-    names in a circle are one name.
+    Names are compared in NFKC and case-folded; blanks, hyphens and underscores all count as one
+    blank; quotes are folded by :func:`fold_text`. In ``languages`` other than English (None:
+    English) other endings match too, see :class:`FoldedNames`. ``aliases``: other name -> name; a
+    chain of aliases is followed to its end, and aliases that form a circle are one name.
     """
 
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -131,12 +132,12 @@ class NameRule:
         object.__setattr__(self, "_known", FoldedNames(self._folded, self.languages))
 
     def key(self, name: str) -> str:
-        """Return what is compared; "" for a name that is blank."""
+        """Return the form of a name that is compared; "" for a blank name."""
         folded = fold_name(name)
         return self._follow(next(iter(self._known.find(folded)), folded))
 
     def find(self, names: FoldedNames, key: str) -> str | None:
-        """Return the key of the one of the names that has this key, or a form of it; else None."""
+        """Return the key of the name that has this key or a form of it; None without one."""
         forms = [key, *self._others.get(key, ())]
         if any(form in names for form in forms):
             return key
@@ -153,10 +154,10 @@ class NameRule:
 def score_entities(
     extracted: Iterable[str], expected: Iterable[str], rule: NameRule | None = None
 ) -> MatchScores:
-    """Compare entity names; blank ones are left out.
+    """Compare extracted entity names with the expected ones; blank names are left out.
 
-    The expected list must be complete for the precision and F1 to mean anything: against the
-    titles of a whole index and the entities of one question, read the recall only.
+    Precision and F1 mean something only if the expected list is complete. If you compare the titles
+    of a whole index with the entities of one question, read only the recall.
     """
     rule = rule or NameRule()
     extracted_keys = {key for key in map(rule.key, extracted) if key}
@@ -167,7 +168,7 @@ def score_entities(
 def score_relationships(
     extracted: Iterable[Pair], expected: Iterable[Pair], rule: NameRule | None = None
 ) -> MatchScores:
-    """Compare pairs (source, target) without direction: (a, b) is (b, a)."""
+    """Compare pairs (source, target) without direction: (a, b) equals (b, a)."""
     rule = rule or NameRule()
     found = [(rule.key(source), rule.key(target)) for source, target in extracted]
     names = FoldedNames((end for pair in found for end in pair), rule.languages)
@@ -179,18 +180,18 @@ def score_relationships(
 def recall_entities(
     names: FoldedNames, expected: Iterable[str], rule: NameRule | None = None
 ) -> float | None:
-    """Return the share of the expected entities that have one of the names; None without any.
+    """Return the share of the expected entities that are among the names; None without any.
 
-    The recall is that of :func:`score_entities`; the names of an index are folded once.
+    It is the recall of :func:`score_entities`, for the names of an index, which are folded once.
     """
     found = _expected_keys(names, expected, rule or NameRule())
     return sum(found.values()) / len(found) if found else None
 
 
 def _expected_keys(names: FoldedNames, expected: Iterable[str], rule: NameRule) -> dict[str, bool]:
-    """Return the keys of expected names, and whether they are among the names.
+    """Return key -> whether it is among the names, for each expected name.
 
-    A form of one of the names has its key, so that two forms of it count once.
+    A form of one of the names gets that name's key, so that two forms count once.
     """
     keys = {key for key in map(rule.key, expected) if key}
     found = {key: rule.find(names, key) for key in keys}
@@ -199,7 +200,7 @@ def _expected_keys(names: FoldedNames, expected: Iterable[str], rule: NameRule) 
 
 @lru_cache(maxsize=2**12)  # the methods of a run are asked for the same entities
 def fold_name(name: str) -> str:
-    """Return a name as :class:`NameRule` compares it, without aliases; "" for a blank one."""
+    """Return a name folded for :class:`NameRule`, before its aliases; "" for a blank name."""
     return _JOINERS.sub(" ", fold_text(name)).strip()
 
 

@@ -1,4 +1,4 @@
-"""Where an answer was lost: the stages from the source to the verdict, without asking a model."""
+"""Finds the stage at which the evidence for an answer was lost, without asking a model."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +24,13 @@ Stage = Literal[
     "judged_correct",
 ]
 STAGES: tuple[Stage, ...] = get_args(Stage)
+"""The stages in order, from the documents to the verdict; :func:`trace_loss` says what each
+means."""
 _Passed: TypeAlias = dict[Stage, bool | None]
 End: TypeAlias = Stage | Literal["right", "right_anyway", "unknown", "unjudged"]
-# What of the graph a method can't show a text without. Local search and DRIFT come to a text unit
-# by its entities, global search to an entity by the report on those that it is related to. All
-# others rank the texts themselves, ToG and PPR among them: a walk only moves texts up.
+# The stages of the graph that a method needs to show a text. Local search and DRIFT find a text
+# unit by its entities, global search finds an entity by the report on entities related to it. All
+# other methods rank the texts themselves, ToG and PPR too: a walk only moves texts up.
 GRAPH_NEEDED: Mapping[str, tuple[Stage, ...]] = {
     "global": ("extracted", "connected"),
     "local": ("extracted",),
@@ -38,12 +40,13 @@ GRAPH_NEEDED: Mapping[str, tuple[Stage, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class LossRecord:
-    """Where one answer's evidence was lost.
+    """The stage at which the evidence for one answer was lost.
 
-    ``n_evidence``: expected sources that the text holds, 0 for a question that is not traced;
-    ``n_unmatched``: those that it does not hold, which are left out. ``first_break``: the stage at
-    which the evidence was lost; None where it is not known to be, and for an answer without the
-    verdict that was asked for. ``is_right``: the verdict, None without one.
+    - ``n_evidence``: the expected sources that are traced; 0 for a question that is not traced.
+    - ``n_unmatched``: the quotes that the index's text does not contain, which are left out.
+    - ``first_break``: the stage at which the evidence was lost. None if it was not lost or the
+      stage is not known, and for an answer without the verdict that was asked for.
+    - ``is_right``: the verdict, None without one.
     """
 
     method: str
@@ -55,7 +58,7 @@ class LossRecord:
 
     @property
     def end(self) -> End:
-        """What the answer counts as in the table, where each counts once."""
+        """The category in which the answer is counted; each answer is in one."""
         if self.is_right:
             return "right_anyway" if self.first_break else "right"
         return self.first_break or ("unjudged" if self.is_right is None else "unknown")
@@ -69,27 +72,34 @@ def trace_loss(
     is_judged: bool = True,
     stages: Stages | None = None,
 ) -> LossRecord:
-    """Follow one question from the source to the verdict.
+    """Follow the evidence of one question from the source to the verdict.
 
-    ``needed`` are the stages of the graph that the method depends on; ``is_judged``: a verdict was
-    asked for; ``stages``: of the sources that count, where :func:`measures.measure` looked for them
-    already. A quote that the text does not hold is a fault of the dataset: left out and counted.
+    - ``needed``: the stages of the graph that the method depends on.
+    - ``is_judged``: whether a verdict was asked for.
+    - ``stages``: how far each source that counts came, if ``measures.measure`` has found that
+      already.
 
-    A source that was shown is not lost before that, and one that was retrieved not before that. Any
-    other is lost at the first of these stages that it fails. in_source, in_text_unit: the quote
-    stands there (:class:`SourceIndex`). extracted: the index has an entity from that text unit
-    whose title stands in the quote (or, if the sample lists expected entities, has those).
-    connected: such an entity has a relationship. retrieved: a text unit with the quote is in the
-    ranked list, or the quote stands in the context. in_context: the text of such a unit was shown,
-    or the quote stands in the context.
+    A quote that the index's text does not contain is a fault of the dataset: it is left out and
+    counted. A source that was shown to the model was not lost, and one that was retrieved but not
+    shown was lost at in_context. Any other source was lost at the first of these stages that it
+    fails:
 
-    The earliest stage of all sources counts. If all were shown, and the answer is not right, it is
-    lost in_answer unless :func:`states_answer`, and else, judged wrong, at judged_correct; if it is
-    not known whether they were, only the latter can be said.
+    - in_source, in_text_unit: a document, and a text unit, contains the quote
+      (:class:`SourceIndex`).
+    - extracted: the index has an entity from that text unit whose title stands in the quote; or, if
+      the sample lists expected entities, it has those.
+    - connected: such an entity has a relationship.
+    - retrieved: the ranked list has a text unit with the quote, or the context contains the quote.
+    - in_context: the text of such a text unit was shown, or the context contains the quote.
+
+    The earliest stage of all sources counts. If all sources were shown and the answer is not right,
+    it was lost at in_answer unless :func:`states_answer` finds the ground truth in it, and
+    otherwise, if judged wrong, at judged_correct. If it is not known whether they were shown, only
+    judged_correct can be found.
     """
     evidence = index.evidence_of(sample)
     items = [item for item in evidence if item.counts]
-    # A failed search is wrong only where the judge was to be asked.
+    # A failed search counts as wrong only if a verdict was asked for.
     is_known = is_judged or result.failure is None
     score = result.scores.correctness.score if is_known else None
     is_right = None if score is None else score == 1
@@ -122,7 +132,7 @@ def trace_loss(
 def _first_break(
     in_index: _Passed, retrieved: bool | None, in_context: bool | None
 ) -> Stage | None:
-    """Return where a source was lost before an answer; None where it is not known to be."""
+    """Return the stage before in_answer at which a source was lost; None if none is known."""
     if in_context:
         return None
     if not retrieved:
@@ -135,10 +145,10 @@ def _first_break(
 def _index_stages(
     sample: Sample, item: Evidence, index: IndexView, needed: tuple[Stage, ...]
 ) -> _Passed:
-    """Return what a source passed of the index, as far as the method depends on it."""
+    """Return which stages of the index a source passed, as far as the method depends on them."""
     stages: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
     if needed:
-        graph = index.graph  # of other methods nobody pays for it
+        graph = index.graph  # it takes time, and other methods don't need it
         names = [name for name in sample.expected_entities if name.strip()]
         nodes = [graph.named(name) for name in names]
         if not names:
@@ -155,18 +165,20 @@ def _index_stages(
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """One method's answers in one index by where they were lost; ``imdb_key`` None: in all.
+    """How many answers of one method on one index were lost at each stage.
 
-    ``n``, the answers, is ``n_kept + sum(right_anyway.values()) + sum(lost.values()) + n_unknown +
-    n_unjudged``. The first two are the right answers by the verdicts: those of which nothing is
-    known to be lost, and stage -> those whose evidence was lost there. ``lost``: stage -> those
-    that are not right; ``n_unknown``: wrong, and where is not known, as of a question without
-    evidence. ``n_unjudged``: no verdict came; in a run that asked for none, those that ``lost``
-    does not hold.
+    ``imdb_key`` is the key of the index; None: all indexes together. Each of the ``n`` answers is
+    counted in one of these:
 
-    These count some of ``n`` again: answers to questions without evidence (``n_untraced``), to
-    those all of whose evidence is not in the text (``n_unmatched``), or some of it
-    (``n_partly_unmatched``).
+    - ``n_kept``: right, and no evidence known to be lost.
+    - ``right_anyway``: stage -> right answers whose evidence was lost there.
+    - ``lost``: stage -> other answers that were lost there.
+    - ``n_unknown``: wrong, and the stage is not known, for example because there is no evidence.
+    - ``n_unjudged``: no verdict came; if the run asked for none, the answers that ``lost`` leaves
+      out.
+
+    These count some answers again: ``n_untraced``, to questions without evidence; ``n_unmatched``,
+    to questions whose evidence is not in the text at all; ``n_partly_unmatched``, only in part.
     """
 
     method: str
@@ -183,7 +195,7 @@ class LossRow:
 
 
 def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
-    """Count where it breaks: a row for each method and film, then one for each method."""
+    """Count where answers were lost: a row for each method and index, then one for each method."""
     groups = grouped(((r.method, key), r) for r in records for key in (r.imdb_key, None))
     return [
         _count(*key, losses)

@@ -1,4 +1,4 @@
-"""One built index as measures, losses, suites and warnings look at it."""
+"""Reads what the evaluation needs of one built index: evidence, entities, relationships, ids."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -27,12 +27,13 @@ _CITED = {
     "relationships": ("relationships", "id"),
     "entities": ("entities", "title"),
 }
-"""Table as it is cited -> as it is stored, and what its rows are called."""
+"""Name of a table in citations -> its name in storage, and the column that its rows are called
+by."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """An entity as the index stores it; ``short_id`` is what an answer cites."""
+    """An entity as the index stores it; answers cite its ``short_id``."""
 
     title: str
     short_id: str
@@ -41,7 +42,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class StoredEdge:
-    """A relationship as the index stores it; its ends are titles of entities."""
+    """A relationship as the index stores it; ``source`` and ``target`` are titles of entities."""
 
     source: str
     target: str
@@ -50,11 +51,12 @@ class StoredEdge:
 
 
 class IndexGraph:
-    """Finds entities by name and by text unit; a node is an entity's position.
+    """Finds entities by name and by text unit; a node is an entity's row number.
 
-    ``table`` has the columns ``title`` and ``text_unit_ids`` of Arrow's, None: there are none;
-    ``read_ends`` gives the titles at the ends of the relationships, ``find_languages`` the
-    languages in which names are looked up.
+    - ``table``: an Arrow table with ``title`` and ``text_unit_ids``; None: there are no entities.
+    - ``read_ends``: returns the (source, target) titles of the relationships.
+    - ``find_languages``: returns the languages in which names are looked up.
+    - ``language``: the language of most texts.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class IndexGraph:
 
     @cached_property
     def linked(self) -> set[int]:
-        """The nodes with a relationship."""
+        """The nodes that have a relationship."""
         node_of = {title: node for node, title in enumerate(self._titles)}
         return {
             node_of[end]
@@ -108,17 +110,17 @@ class IndexGraph:
         return {str(name): part for name, part in zip(names, np.split(nodes, ends), strict=False)}
 
     def named(self, name: str) -> set[int]:
-        """Return the nodes with a name, compared as :class:`FoldedNames` compares."""
+        """Return the nodes with a name, compared as in :class:`FoldedNames`."""
         keys = self._names.find(fold_name(name))
         return set[int]().union(*(self._named[key] for key in keys))
 
     def taken_from(self, unit_ids: Iterable[str]) -> set[int]:
-        """Return the nodes that were taken from one of the text units."""
+        """Return the nodes that were extracted from one of the text units."""
         found = (self._in_unit[unit].tolist() for unit in unit_ids if unit in self._in_unit)
         return set[int]().union(*found)
 
     def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
-        """Return those of the nodes whose titles stand in a text."""
+        """Return those of the given nodes whose titles occur in a text."""
         words, titles = phrase_key(text), self._titles
         named = () if self._language == ENGLISH else NamedText(text, self._language)
         return {
@@ -129,11 +131,11 @@ class IndexGraph:
 
 
 class IndexView:
-    """An index of which each table is read at most once, when a part first needs it.
+    """Reads the tables of one index, each at most once and when it is first needed.
 
-    Only the columns that are looked at are read and kept, as far as the storage can tell them
-    apart. A table that is missing or lacks one of them counts as empty. ``read_languages``: those
-    that the index is searched in; None: they are found in its texts.
+    Only the needed columns are read and kept, if the storage can read single columns. A table that
+    is missing or lacks a needed column counts as empty. ``read_languages`` returns the languages in
+    which the index is searched; None: they are detected in its texts.
     """
 
     def __init__(
@@ -145,18 +147,18 @@ class IndexView:
 
     @classmethod
     async def open(cls, header: IndexHeader, tables: Sequence[str] = _TABLES) -> "IndexView":
-        """Open an index; ``tables`` are those that will be needed."""
+        """Open an index; ``tables`` names the tables that will be needed."""
         opened = await open_tables(header.config, tables)
         return cls(opened, partial(index_languages, header.config, opened))
 
     @property
     def has_text(self) -> bool:
-        """Whether there are text units to look at; without them nothing can be measured."""
+        """Whether the index has text units; without them nothing can be measured."""
         return self._units is not None
 
     @cached_property
     def sources(self) -> SourceIndex:
-        """Where quotes and documents stand; empty without text units."""
+        """Finds where quotes and documents occur; empty without text units."""
         documents = self._tables.columns("documents", ("id", "title", "text"))
         return SourceIndex(self._units, documents)
 
@@ -167,13 +169,13 @@ class IndexView:
 
     @cached_property
     def language(self) -> str:
-        """The language of most of its texts."""
+        """The language of most texts of the index."""
         texts = [*self.texts.values()]
         return main_language(texts[place] for place in sample(len(texts)))
 
     @cached_property
     def languages(self) -> Languages:
-        """The languages of its texts, in which names are compared."""
+        """The languages of the texts, in which names are compared."""
         if self._read_languages is not None:
             return self._read_languages()
         return find_languages(list(self.texts.values()))
@@ -185,12 +187,12 @@ class IndexView:
 
     @cached_property
     def entity_names(self) -> FoldedNames:
-        """The titles of the entities: each is looked at once, however many are expected."""
+        """The titles of the entities, folded once for all comparisons."""
         titles = rows_of(self._tables.columns("entities", ("title",)), "title")
         return FoldedNames((title for (title,) in titles), self.languages)
 
     def name_rule(self, aliases: Mapping[str, str]) -> NameRule:
-        """Return how names are compared; the ``aliases`` of a run are looked at once."""
+        """Return the rule by which names are compared, made once for each set of ``aliases``."""
         key = frozenset(aliases.items())
         if key not in self._rules:
             self._rules[key] = NameRule(aliases, self.languages)
@@ -198,26 +200,26 @@ class IndexView:
 
     @cached_property
     def edges(self) -> dict[str, StoredEdge]:
-        """Id of a relationship -> as it is stored."""
+        """Id of a relationship -> the relationship."""
         rows = self._rows("relationships", "id", "source", "target")
         return {edge: StoredEdge(*row) for edge, *row in rows}
 
     @cached_property
     def graph(self) -> IndexGraph:
-        """The entities and relationships by text unit."""
+        """Finds the entities by name and by text unit."""
         table = self._tables.arrow("entities", ("title", "text_unit_ids"))
         return IndexGraph(table, self._ends, lambda: self.languages, self.language)
 
     def _ends(self) -> Iterable[tuple[str, str]]:
-        """Return the titles at the ends of the relationships."""
+        """Return the (source, target) titles of the relationships."""
         ends = ("source", "target")
         return rows_of(self._tables.columns("relationships", ends), *ends)
 
     @cached_property
     def cited(self) -> Mapping[str, Ids]:
-        """Table as it is cited -> ids by human_readable_id; an entity's id is its title.
+        """Name of a table in citations -> its ids by human_readable_id; for entities, titles.
 
-        The tables are "sources", "relationships" and "entities"; each is read when it is cited.
+        The tables are "sources", "relationships" and "entities"; each is read when first looked up.
         """
         return {
             cited: Ids(lambda name=name, column=column: self._numbered(name, column), column)
@@ -228,9 +230,9 @@ class IndexView:
         return NumberedRows(self._tables, name, (column,))
 
     def token_counts(self) -> list[int] | None:
-        """Return the tokens of each text unit as the index counted them, None if it did not.
+        """Return the number of tokens of each text unit; None if the index did not count them.
 
-        The texts themselves, which may be large, are not read for it.
+        The texts themselves, which may be large, are not read.
         """
         table: Any = self._tables.columns("text_units", ("n_tokens",))
         if table is None or table["n_tokens"].isna().any():
@@ -238,16 +240,18 @@ class IndexView:
         return table["n_tokens"].astype(int).tolist()
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
-        """Return :meth:`SourceIndex.evidence_of`; every method's response shares the look-up."""
+        """Return :meth:`SourceIndex.evidence_of`, looked up once for all methods' responses."""
         key = (sample.evidence, sample.expected_sources)
         if key not in self._evidence:
             self._evidence[key] = self.sources.evidence_of(sample)
         return self._evidence[key]
 
     def extraction(self, text: str | None = None, document: str | None = None) -> Extraction:
-        """Return what was taken from a passage, a document, or both; from everything without one.
+        """Return the entities and relationships of a passage, of a document, or of the whole index.
 
-        A ValueError if no text unit holds the passage, or there is no such document.
+        ``text``: only the text units that contain this passage count. ``document``: only those of
+        the document with this title or id count. Raises ValueError if no text unit contains the
+        passage or there is no such document.
         """
         unit_ids: frozenset[str] | None = None
         if text is not None:
@@ -276,12 +280,12 @@ class IndexView:
         )
 
     def _rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Return columns of a table, then the human_readable_id and the text units' ids."""
+        """Return rows of a table: the columns, then human_readable_id and text_unit_ids."""
         all_columns = (*columns, "human_readable_id", "text_unit_ids")
         return rows_of(self._tables.columns(name, all_columns), *all_columns)
 
 
 async def read_index_views(headers: Mapping[str, IndexHeader]) -> dict[str, IndexView]:
-    """Return key -> view of each index that has text units; others can't be measured."""
+    """Return key -> view of each index that has text units; the others can't be measured."""
     views = {key: await IndexView.open(header) for key, header in headers.items()}
     return {key: view for key, view in views.items() if view.has_text}

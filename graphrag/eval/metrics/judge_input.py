@@ -1,4 +1,4 @@
-"""What a rubric judge looks at: a question, its answer, and what the method retrieved for it."""
+"""Collects what the rubric judge reads: a question, its answer and the retrieved material."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _TYPE = ("type", "entity_type", "relation_type")
-# Table, columns of names, column of text. Columns tell them apart: not every search names them.
+# Table, columns of names, column of text. The columns identify a table: not every search names it.
 _TABLES = (
     ("Entities", ("entity",), "description"),
     ("Relationships", ("source", "target"), "description"),
@@ -28,9 +28,9 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class EvaluableEntity:
-    """A retrieved entity; ``type`` and ``description`` are empty when unknown.
+    """A retrieved entity; ``type`` and ``description`` are empty if unknown.
 
-    ``confidence``, in [0, 1], is None when unknown, as for every entity that GraphRAG extracts.
+    ``confidence`` is in [0, 1]; None if unknown, as for every entity that GraphRAG extracts.
     """
 
     name: str
@@ -43,7 +43,7 @@ class EvaluableEntity:
 class EvaluableRelationship:
     """A retrieved relationship, in the direction in which it is stored.
 
-    ``confidence``, in [0, 1], is None when unknown.
+    ``confidence`` is in [0, 1]; None if unknown.
     """
 
     source: str
@@ -55,10 +55,10 @@ class EvaluableRelationship:
 
 @dataclass(frozen=True, slots=True)
 class ResultMetadata:
-    """What is known of a result beside its content; no judge sees it.
+    """Facts about a result beside its content; no judge sees them.
 
-    The counts are the lengths of the result's lists, where the builder made it;
-    ``retrieval_strategy`` is the method's name, ``processing_time_ms`` None when not measured.
+    The builder sets the counts to the lengths of the result's lists. ``retrieval_strategy`` is the
+    method's name. ``processing_time_ms`` is None if not measured.
     """
 
     entities_count: int = 0
@@ -71,10 +71,17 @@ class ResultMetadata:
 
 @dataclass(frozen=True, slots=True)
 class EvaluableQueryResult(Stored):
-    """One answered question and what was retrieved for it, whichever method it was.
+    """One answered question and what any method retrieved for it, as the rubric judge reads it.
 
-    Entities and relationships are in the method's order; ``context_chunks`` are whole texts, best
+    Entities and relationships are in the method's order. ``context_chunks`` are whole texts, best
     first: sources, then community reports.
+
+    Examples
+    --------
+    >>> shown = EvaluableQueryResult(query="Who signed?", answer="The mayor",
+    ...                              context_chunks=["The mayor signed."])
+    >>> shown.to_dict()["answer"]
+    'The mayor'
     """
 
     query: str
@@ -94,11 +101,11 @@ class EvaluableQueryResult(Stored):
         method: str = "",
         entity_types: Mapping[str, str] | None = None,
     ) -> "EvaluableQueryResult":
-        """Read the result of any search.
+        """Make one from the result of any search.
 
-        Its ``context_data`` is read when it holds data frames, at any depth (DRIFT nests them by
-        follow-up question); else its ``context_text``. ``entity_types``: title -> type, as no
-        search shows types; see :func:`read_entity_types`.
+        It reads the data frames in ``context_data``, at any depth (DRIFT nests them by follow-up
+        question); without any, it reads ``context_text``. ``entity_types`` is title -> type, which
+        no search shows; see :func:`read_entity_types`.
         """
         builder = EvaluableQueryResultBuilder(entity_types).query(question)
         builder.retrieval_strategy(method)
@@ -119,9 +126,9 @@ class EvaluableQueryResult(Stored):
         method: str = "",
         entity_types: Mapping[str, str] | None = None,
     ) -> "EvaluableQueryResult":
-        """Read what a recorded run kept: the response and the context as the model was shown it.
+        """Make one from a recorded response and the context as the model was shown it.
 
-        Context tables are read by row; any other text stands as one text.
+        Context tables are read row by row; any other text counts as one text.
         """
         builder = EvaluableQueryResultBuilder(entity_types).query(question).answer(answer)
         return builder.retrieval_strategy(method).add_context(context_text).build()
@@ -132,15 +139,21 @@ class EvaluableQueryResult(Stored):
 
     @classmethod
     def from_json(cls, text: str) -> "EvaluableQueryResult":
-        """Read what :meth:`to_json` gave."""
+        """Read the JSON that :meth:`to_json` returned."""
         return cls.from_dict(json.loads(text))
 
 
 class EvaluableQueryResultBuilder:
-    """Puts an :class:`EvaluableQueryResult` together; every step returns the builder.
+    """Builds an :class:`EvaluableQueryResult` step by step; every step returns the builder.
 
-    What is set stands as it is; what is added comes after it, once. ``entity_types``: title ->
-    type, for entities that are added without one.
+    Items that are set come first, as they are; items that are added follow, each once.
+    ``entity_types``: title -> type, for entities that are added without a type.
+
+    Examples
+    --------
+    >>> builder = EvaluableQueryResultBuilder().query(text="Who signed?").answer(text="The mayor")
+    >>> builder.add_text(text="The mayor signed.").build().context_chunks
+    ['The mayor signed.']
     """
 
     def __init__(self, entity_types: Mapping[str, str] | None = None) -> None:
@@ -168,17 +181,26 @@ class EvaluableQueryResultBuilder:
         return self
 
     def entities(self, items: Iterable[object]) -> Self:
-        """Set the entities: names, or mappings or objects with name or title (else ValueError)."""
+        """Set the entities: names, or mappings or objects with name or title.
+
+        Raises ValueError for an item without either.
+        """
         self._set_entities = [_read_entity(item) for item in items]
         return self
 
     def relationships(self, items: Iterable[object]) -> Self:
-        """Set the relationships: mappings or objects with source and target (else ValueError)."""
+        """Set the relationships: mappings or objects with source and target.
+
+        Raises ValueError for an item that lacks one of them.
+        """
         self._set_relationships = [_read_relationship(item) for item in items]
         return self
 
     def chunks(self, items: Iterable[object]) -> Self:
-        """Set the texts: texts, or mappings or objects with text or content (else ValueError)."""
+        """Set the texts: texts, or mappings or objects with text or content.
+
+        Raises ValueError for an item without either, and for a single text in place of a list.
+        """
         if isinstance(items, str):
             # It would be taken letter by letter.
             raise ValueError("chunks must be a list of texts, not one text")
@@ -194,17 +216,17 @@ class EvaluableQueryResultBuilder:
         return self
 
     def processing_time_ms(self, milliseconds: int) -> Self:
-        """Set how long the method took."""
+        """Set how many milliseconds the method took."""
         self._metadata = replace(self._metadata, processing_time_ms=milliseconds)
         return self
 
     def custom_metadata(self, key: str, value: object) -> Self:
-        """Add one more thing to the metadata."""
+        """Add one more key and value to the metadata."""
         self._metadata = replace(self._metadata, custom={**self._metadata.custom, key: value})
         return self
 
     def add_entity(self, name: str, type: str = "", description: str = "") -> Self:
-        """Add an entity; a name that is already there keeps its first description."""
+        """Add an entity; a name that was added before keeps its first description."""
         earlier_type = self._types.get(name, "")
         self._entities.setdefault(
             name, EvaluableEntity(name=name, type=type or earlier_type, description=description)
@@ -212,7 +234,7 @@ class EvaluableQueryResultBuilder:
         return self
 
     def add_relationship(self, source: str, target: str, description: str = "") -> Self:
-        """Add a relationship; its ends count as entities after those that were added."""
+        """Add a relationship; its ends become entities, after those that were added by name."""
         self._relationships[
             EvaluableRelationship(source=source, target=target, description=description)
         ] = None
@@ -220,7 +242,7 @@ class EvaluableQueryResultBuilder:
         return self
 
     def add_text(self, text: str) -> Self:
-        """Add a retrieved text, whole, freed of space around it; blank ones are left out."""
+        """Add a retrieved text without the white space around it; blank texts are left out."""
         if text.strip():
             self._sources[text.strip()] = None
         return self
@@ -237,7 +259,7 @@ class EvaluableQueryResultBuilder:
         return self
 
     def add_context_data(self, data: object) -> bool:
-        """Add every row of the data frames in a search's ``context_data``.
+        """Add the shown rows of every data frame in a search's ``context_data``.
 
         Returns whether there was a data frame that could be read, even an empty one.
         """
@@ -246,7 +268,7 @@ class EvaluableQueryResultBuilder:
         return sum(map(self.add_context_data, _parts(data))) > 0
 
     def build(self) -> EvaluableQueryResult:
-        """Return the result; a ValueError if the query or the answer was not set."""
+        """Return the result; raises ValueError if the query or the answer was not set."""
         if self._query is None or self._answer is None:
             missing = "query" if self._query is None else "answer"
             raise ValueError(f"an evaluable result needs its {missing}")
@@ -297,7 +319,13 @@ class EvaluableQueryResultBuilder:
 
 
 def read_entity_types(entities: "pd.DataFrame") -> dict[str, str]:
-    """Return title -> type from an index's entities table; the first of equal titles wins."""
+    """Return title -> type from an index's entities table; the first of equal titles counts.
+
+    Examples
+    --------
+    >>> read_entity_types(entities=pd.DataFrame({"title": ["Ann"], "type": ["person"]}))
+    {'Ann': 'person'}
+    """
     rows = cast("list[dict[str, object]]", entities.to_dict("records"))
     return {str(row["title"]): _text(row["type"]) for row in reversed(rows)}
 
@@ -329,7 +357,7 @@ def _read_relationship(item: object) -> EvaluableRelationship:
 
 
 def _read_field(item: object, *names: str) -> object:
-    """Return the first of the fields that is there; None without one."""
+    """Return the first of the named fields that an item has; None if it has none."""
     values = fields_of(item, *names)
     return next((v for v in values if v is not None and not callable(v)), None)  # "".title
 

@@ -1,4 +1,4 @@
-"""What an answer says, by its words: keywords, aspects, the ground truth; and how fast it came."""
+"""Compares an answer's words with keywords, aspects and the ground truth; scores its time."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,17 +11,18 @@ from graphrag.text.stems import ENGLISH, read_as, share_covered, terms
 
 ASPECT_SHARE = 0.6
 ANY_WORD = 1e-9
-"""A least share that one content word of an aspect reaches, however long the aspect is."""
+"""A ``least_share`` that one content word of an aspect reaches, however long the aspect is."""
 STATEMENT_SHARE = 0.6
 
 
 def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
-    """Return the share of keywords that an answer names, each counted once; None without one.
+    """Return the share of the distinct keywords that an answer names, in [0, 1].
 
-    A keyword counts when its words stand in the answer side by side, whole, whatever their case
-    and punctuation; in a script without spaces, when its characters do. In other languages than
-    English, as the answer and the keywords are found to be, its words may have endings.
-    Defined by this project. It sees no synonyms, and no inflected forms in English.
+    None if no keyword has a letter or digit. A keyword counts if its words stand in the answer side
+    by side, as whole words, in any case and punctuation; in a script without spaces, if its
+    characters do. If the answer and the keywords are found to be in another language than English,
+    the words may have other endings. Defined by this project. It sees no synonyms, and no inflected
+    forms in English.
     """
     distinct = {key: keyword for keyword in keywords if (key := phrase_key(keyword))}
     if not distinct:
@@ -34,11 +35,12 @@ def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
 def aspect_coverage(
     aspects: Sequence[str], answer: str, least_share: float = ASPECT_SHARE
 ) -> float | None:
-    """Return the share of aspects that an answer speaks of; None when none has a content word.
+    """Return the share of the aspects that an answer mentions, in [0, 1].
 
-    An aspect is a phrase. It counts when one sentence, or two neighboring ones, hold at least
-    `least_share`, in (0, 1], of its distinct content words (function words left out, English
-    endings cut, numbers as digits; pairs of characters in a script without spaces).
+    An aspect is a phrase; aspects without a content word are left out. None if no aspect has one.
+    An aspect counts if one sentence, or two neighboring ones, contain at least ``least_share``, in
+    (0, 1], of its distinct content words. Function words are left out, English endings are cut,
+    numbers are compared as digits; in a script without spaces, pairs of characters stand for words.
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
     """
     with read_as(main_language([" ".join([answer, *aspects])])):
@@ -52,13 +54,14 @@ def aspect_coverage(
 
 
 def states_answer(ground_truth: str, answer: str, language: str | None = None) -> bool | None:
-    """Return whether an answer holds the words of the ground truth; None if it has none, as "Yes".
+    """Return whether an answer contains the words of the ground truth.
 
-    It must hold every number of the ground truth and at least `STATEMENT_SHARE` of its distinct
-    content words, as :func:`aspect_coverage` compares them, anywhere in the answer; of several
-    accepted answers those of one. ``language``: that of both, None: it is found.
-    A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
-    denies the fact, or lists everything, passes.
+    None if the ground truth has no content word, such as "Yes". The answer must contain every
+    number of the ground truth and at least ``STATEMENT_SHARE`` of its distinct content words,
+    anywhere, compared as in :func:`aspect_coverage`. If there are several accepted answers, one is
+    enough. ``language`` is the language of both texts; None: it is detected. A weak test, for
+    tracing and not for scoring: it misses a paraphrase, and an answer that denies the fact, or
+    lists everything, passes.
     """
     with read_as(language or main_language([f"{ground_truth} {answer}"])):
         truths = [set(terms(accepted)) for accepted in split_answers(ground_truth)]
@@ -74,10 +77,11 @@ def _states(truth_terms: set[str], answer_terms: set[str]) -> bool:
 
 
 def time_score(seconds: float | None, limit_s: float) -> float | None:
-    """Return 1 within a time limit, falling evenly to 0 at twice the limit.
+    """Return 1 for a time within the limit, falling evenly to 0 at twice the limit.
 
-    Beyond the limit: ``max(0, 1 - (seconds - limit_s) / limit_s)``; None when the time was not
-    measured. A ValueError if the limit is not positive or the time negative.
+    Beyond the limit it is ``max(0, 1 - (seconds - limit_s) / limit_s)``. None if ``seconds`` is
+    None, because the time was not measured. Raises ValueError if the limit is not positive or the
+    time is negative.
     """
     if not limit_s > 0:
         raise ValueError(f"a time limit must be positive, not {limit_s}")

@@ -1,4 +1,4 @@
-"""The means of measures by method, with their intervals."""
+"""Computes the mean of each measure by method, with its interval."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,10 @@ from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_r
 
 @dataclass(frozen=True, slots=True)
 class MeasureSummary:
-    """One measure of one method: ``estimate`` over the responses that have it."""
+    """The mean of one measure of one method, with its interval.
+
+    ``estimate`` is over the responses that have a value; ``n_excluded`` responses have none.
+    """
 
     form: MeasureForm
     estimate: Estimate
@@ -25,10 +28,11 @@ class MeasureSummary:
 
 @dataclass(frozen=True, slots=True)
 class CombinedSummary:
-    """Both aggregations of one method's combined score, over the same questions.
+    """One method's combined score, averaged in two ways over the same questions.
 
-    They may rank differently: the mean of the questions' scores, and the score of the mean hit
-    rate, mean judge score and mean tokens; None without a question that has a score.
+    ``mean_of_scores`` is the mean of the questions' scores. ``score_of_means`` is the score of the
+    mean hit rate, mean judge score and mean tokens. The two may rank methods differently. Both are
+    None if no question has a score.
     """
 
     mean_of_scores: float | None
@@ -41,10 +45,11 @@ class CombinedSummary:
 class MethodMeasures:
     """One method's measures by name, and counts of its responses.
 
-    ``n_without_list``: without a ranked list: 0 in every retrieval measure, or without any where
-    the method never gives a list. ``n_with_unmatched_sources``: to questions with an expected
-    source that the text does not hold; ``n_without_matched_sources``: of these, without any that
-    it holds.
+    - ``n_without_list``: responses without a ranked list. They score 0 in every retrieval measure;
+      if the method never gives a list, they have no score.
+    - ``n_with_unmatched_sources``: responses to questions with an expected source that the index's
+      text does not contain.
+    - ``n_without_matched_sources``: those of them for which it contains no expected source at all.
     """
 
     measures: Mapping[str, MeasureSummary]
@@ -68,10 +73,10 @@ class MethodMeasures:
 def summarize_measures(
     rows: Iterable[MeasuredAnswer], settings: MeasuresSettings = DEFAULT_MEASURES
 ) -> dict[str, MethodMeasures]:
-    """Return method -> means of its measures.
+    """Return method -> means of its measures, with their intervals.
 
-    Binary ones have an interval for 0/1 scores, the others a t interval cut to [0, 1] (unbounded
-    ones: to [0, infinity)).
+    Binary measures have an interval for 0/1 scores. All others have a t interval, cut to [0, 1], or
+    to [0, infinity) for unbounded measures.
     """
     return {
         method: MethodMeasures(

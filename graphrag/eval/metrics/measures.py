@@ -1,4 +1,7 @@
-"""The measures of a response that need no model: what each is, its value, and means of them."""
+"""Defines the measures of a response, which need no model, and computes them for each response.
+
+Their means by method are computed in measure_means.py.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,12 +27,12 @@ DEFAULT_MEASURES = MeasuresSettings()
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A ranked list of text units against the expected sources; every score lies in [0, 1].
+    """Scores a ranked list of text units against the expected sources; all scores are in [0, 1].
 
-    ``hits``: whether each distinct text unit of the list holds a source. ``ranks``: the rank, from
-    1, of each source that is found, that of the first of its text units. Scores are of the first
-    ``k`` ranks, or of the whole list.
-    Manning, Raghavan and Schuetze 2008, chapter 8; reciprocal rank: Voorhees 1999, TREC-8.
+    ``hits`` says for each distinct text unit of the list whether it contains a source. ``ranks``
+    has, for each source that is found, the rank (from 1) of its first text unit. ``n_items`` is the
+    number of sources. Scores are of the first ``k`` ranks, or of the whole list. Manning, Raghavan
+    and Schuetze 2008, chapter 8; reciprocal rank: Voorhees 1999, TREC-8.
     """
 
     hits: tuple[bool, ...]
@@ -37,27 +40,27 @@ class Ranking:
     n_items: int
 
     def hit_rate(self, k: int | None = None) -> float:
-        """Return 1 when any source is found, else 0."""
+        """Return 1 if any source is found, else 0."""
         return float(any(self.hits[:k]))
 
     def recall(self, k: int | None = None) -> float:
-        """Return the sources found by all of them."""
+        """Return the share of the sources that are found."""
         return sum(k is None or rank <= k for rank in self.ranks) / self.n_items
 
     def precision(self, k: int | None = None) -> float:
-        """Return the relevant text units by ``k``, or by the list's length; 0 for an empty one."""
+        """Return relevant text units divided by ``k`` or the list's length; 0 for an empty list."""
         return sum(self.hits[:k]) / (k or len(self.hits) or 1)
 
     def mrr(self) -> float:
-        """Return 1 / rank of the first relevant text unit, 0 when there is none."""
+        """Return 1 / rank of the first relevant text unit; 0 if there is none."""
         return 1 / min(self.ranks) if self.ranks else 0.0
 
 
 def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ranking | None:
     """Find the expected sources in a list of text unit ids, best first.
 
-    The position is the rank, and an id that comes again is left out; a missing list (None) scores
-    0 throughout. None is returned for a question without a labeled source, which is excluded.
+    The position is the rank, and repeated ids are left out. A missing list (None) scores 0 in
+    everything. Returns None for a question without a labeled source, which is excluded.
     """
     if not items:
         return None
@@ -74,10 +77,11 @@ def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ran
 def retrieval_stages(
     items: Sequence[Evidence], result: QueryResult
 ) -> list[tuple[bool | None, bool | None]]:
-    """Return whether each item was retrieved, and whether it was shown to the model.
+    """Return for each source whether it was retrieved, and whether it was shown to the model.
 
-    Shown is the text of a text unit that holds it, or, of a quote, its words in the context: of a
-    text unit that is shown by passages nothing else counts, if it is known. None where it is not.
+    A source is shown if the text of a text unit that contains it is shown, or, for a quote, if its
+    words are in the context. If a text unit is shown only in passages and the context is known,
+    only the words of the quote count. None if it is not known.
     """
     stages: list[tuple[bool | None, bool | None]] = []
     retrieval, context = result.retrieved, QuotableTexts([result.context_text or ""])
@@ -88,14 +92,14 @@ def retrieval_stages(
             retrieved = not item.unit_ids.isdisjoint(retrieval.text_unit_ids)
             shown = {*retrieval.shown_text_unit_ids}
             if item.kind == "quote" and result.context_text is not None:
-                shown -= {*retrieval.in_part}  # of which the context tells what was shown
+                shown -= {*retrieval.in_part}  # the context tells what was shown of these
             in_context = not item.unit_ids.isdisjoint(shown)
         elif result.failure is None:
             retrieved, in_context = None, False if result.context_text else None
         if not in_context and item.kind == "quote" and result.context_text is not None:
-            # The whole context is known, even of a method that does not say what it retrieved.
+            # The whole context is known, even if the method does not say what it retrieved.
             quote = read_quote(item.text)
-            # Of a quote that text units cut no more than a half need be shown of them.
+            # If text units cut a quote, showing half of it is enough.
             in_part = retrieval is not None and not item.unit_ids.isdisjoint(retrieval.in_part)
             half = in_part and item.is_cut and context.holds_half(quote)
             in_context = half or bool(context.rows_with(quote))
@@ -112,8 +116,8 @@ def combined_score(
 ) -> float | None:
     """Return ``hit_rate^alpha * judge^gamma / (tokens / 1000)^beta``.
 
-    ``hit_rate`` and ``judge`` lie in [0, 1]. The score is >= 0, without an upper limit; None when a
-    part is missing or tokens <= 0. Defined by this project, without a unit or an interval worth
+    ``hit_rate`` and ``judge`` are in [0, 1]. The score is >= 0, without an upper limit. None if a
+    part is missing or tokens <= 0. Defined by this project; it has no unit, and no interval worth
     printing: publish it beside its parts, and never gate on it.
     """
     if hit_rate is None or judge is None or tokens is None or tokens <= 0:
@@ -122,17 +126,18 @@ def combined_score(
 
 
 Stages: TypeAlias = Sequence[tuple[bool | None, bool | None]]
-"""Whether each expected source was retrieved, and whether it was shown: see retrieval_stages."""
+"""(retrieved, shown) of each expected source, see :func:`retrieval_stages`."""
 
 
 @dataclass(frozen=True)
 class MeasureInput:
-    """What every measure is computed from; what several of them share is made once.
+    """Everything that measures are computed from; what several measures share is computed once.
 
-    ``result``: with what was retrieved and shown. ``judge_score``: of the judge that counts, in
-    [0, 1]; None without one. ``items`` are the sample's expected sources, but for quotes that the
-    text does not hold; ``is_told``: whether the method says what it retrieves, here or in another
-    response.
+    - ``result``: the response, with what was retrieved and shown.
+    - ``judge_score``: the score of the judge that counts, in [0, 1]; None without one.
+    - ``items``: the sample's expected sources, except quotes that the index's text does not
+      contain.
+    - ``is_told``: whether the method says what it retrieves, here or in another response.
     """
 
     sample: Sample
@@ -155,39 +160,48 @@ class MeasureInput:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """The list that the method gave against the expected sources."""
+        """The method's ranked list, scored against the expected sources."""
         ranked = None if self.retrieved is None else self.retrieved.text_unit_ids
         return rank_sources(self.items, ranked)
 
     @cached_property
     def stages(self) -> Stages:
-        """How far each expected source came."""
+        """Whether each expected source was retrieved, and whether it was shown."""
         return retrieval_stages(self.items, self.result)
 
     @property
     def shown(self) -> list[bool | None]:
-        """Whether each expected source stood before the model."""
+        """Whether each expected source was shown to the model; None where it is not known."""
         return [in_context for _, in_context in self.stages]
 
     @cached_property
     def citations(self) -> Shares:
-        """The answer's citations against what was shown; an abstention has nothing to cite."""
+        """The shares of :func:`check_citations`; an abstention has nothing to cite."""
         citing = "" if self.result.abstained else self.response
         return check_citations(self.retrieved, citing, self.index, self.result.context_text or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure of a response that needs no model; ``source`` is where its formula is from.
+    """Declares one measure of a response, which needs no model.
 
-    ``kind``: 0 or 1, with an interval of shares; in [0, 1]; or any value >= 0, the last two with a
-    t interval within these limits. ``group``: beside which others it stands;
-    "combined" is in no table. ``compute``: from a :class:`MeasureInput` to the value, None where
-    there is nothing to measure; of one ``at_k`` also from the first k ranks (``recall_at_5``), and
-    with ``shows_cutoff`` the middle k has a column. ``needs``: fields or tags of a sample, or
-    settings of ``measures:``, one of which must be given; ``needs_retrieved``: undefined, not 0,
-    for a method that never says what it retrieved. ``heading``: "" for the name with blanks;
-    ``column``: its place in the table, None for none.
+    - ``kind``: "binary", 0 or 1, with the interval of a share; "share", in [0, 1], or "unbounded",
+      >= 0, with a t interval within these limits.
+    - ``group``: the measures that it stands beside; "combined" is in no table.
+    - ``source``: where its formula comes from.
+    - ``compute``: takes a :class:`MeasureInput` and returns the value, None if there is nothing to
+      measure. With ``at_k`` it is also computed from the first k ranks (``recall_at_5``) and takes
+      k; with ``shows_cutoff`` the middle k has a column.
+    - ``needs``: fields or tags of a sample, or settings of ``measures:``; one must be given.
+    - ``needs_retrieved``: undefined, not 0, if the method never says what it retrieved.
+    - ``heading``: the heading of its column; "" for its name with blanks. ``column``: its place in
+      the table; None for no column.
+
+    Examples
+    --------
+    >>> Measure(name="shortness", kind="share", group="words", source="this page",
+    ...         compute=lambda given: 1 / max(1, len(given.response.split()))).name
+    'shortness'
     """
 
     name: str
@@ -205,24 +219,24 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class MeasureForm:
-    """A measure over everything, or over the first ``k`` ranks."""
+    """A measure over the whole list, or over the first ``k`` ranks."""
 
     measure: Measure
     k: int | None = None
 
     @property
     def name(self) -> str:
-        """As files and criteria call it."""
+        """Its name in files and criteria."""
         return self.measure.name if self.k is None else f"{self.measure.name}_at_{self.k}"
 
     @property
     def heading(self) -> str:
-        """What stands above its column."""
+        """The heading of its column."""
         heading = self.measure.heading or self.measure.name.replace("_", " ")
         return heading if self.k is None else f"{heading} at {self.k}"
 
     def compute(self, inputs: MeasureInput) -> float | None:
-        """Return the value of one response."""
+        """Return the value for one response; None if there is nothing to measure."""
         if self.measure.needs_retrieved and not inputs.is_told:
             return None
         return self.measure.compute(inputs, *(() if self.k is None else (self.k,)))
@@ -256,7 +270,7 @@ def _retrieved(inputs: MeasureInput) -> float | None:
 
 
 def _recall(inputs: MeasureInput, read_names: Callable[[], FoldedNames]) -> float | None:
-    """Return the recall of the expected entities; of a question without any nothing is read."""
+    """Return the recall of the expected entities; None, and nothing is read, without any."""
     expected = inputs.sample.expected_entities
     if not expected:
         return None
@@ -360,7 +374,7 @@ MEASURES = (
         needs=_SOURCES,
         column=None,
     ),
-    # Of the index, and so the same for every method: no column.
+    # It depends on the index alone, so it is the same for every method: no column.
     Measure(
         name="indexed_entity_recall",
         kind="share",
@@ -424,13 +438,14 @@ MEASURES = (
         needs_retrieved=True,
     ),
 )
-"""Group by group, in the order of the files' keys; docs/design.md says how one is added."""
+"""The built-in measures in the order of the files' keys; docs/design.md says how to add one."""
 
 
 def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple[MeasureForm, ...]:
-    """Return every measure: group by group, each over everything before those at k.
+    """Return every measure, group by group; in each, those over everything come before those at k.
 
-    ``further``: those of one's own; a ConfigError if there is none, or it is broken.
+    ``further`` names measures of the user's own. Raises ConfigError if one does not exist or is
+    broken.
     """
     return _list_forms(cutoffs, further, tuple(find_part("measures", name) for name in further))
 
@@ -439,7 +454,7 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
 def _list_forms(
     cutoffs: tuple[int, ...], further: tuple[str, ...], _: tuple[OwnPart | None, ...]
 ) -> tuple[MeasureForm, ...]:
-    """List the measures anew where a name has come to mean another part."""
+    """List the measures, again if a name has come to mean another part."""
     forms: list[MeasureForm] = []
     every = [*MEASURES, *map(_find_own, further)]
     for group in get_args(Group):
@@ -481,11 +496,13 @@ def _find_own(name: str) -> Measure:
 class MeasuredAnswer:
     """The measures of one response.
 
-    ``values``: name -> value, None where the question has no label, or the value was not measured.
-    ``n_sources``, ``n_unmatched``: expected sources that the text holds, and that it does not hold:
-    such a source counts as not found, a quote is left out of the retrieval measures. ``has_list``:
-    the method gave a ranked list. ``failures``: measures of packages that failed -> why.
-    ``stages``: of each expected source that counts, for :func:`loss.trace_loss`.
+    - ``values``: name -> value; None if the question has no label or the value was not measured.
+    - ``n_sources``, ``n_unmatched``: number of expected sources that the index's text contains, and
+      does not contain. An unmatched source counts as not found; an unmatched quote is left out of
+      the retrieval measures.
+    - ``has_list``: whether the method gave a ranked list.
+    - ``failures``: name of a user's own measure that failed -> why.
+    - ``stages``: the stages of each expected source that counts, for ``failure_stage.trace_loss``.
     """
 
     sample_id: str
@@ -511,9 +528,9 @@ def measure(
 ) -> MeasuredAnswer:
     """Compute every measure of one response.
 
-    A failed search scores 0 wherever the question has a label. ``index`` is that of the sample's
-    ``imdb_key``; ``judge_score``: see :class:`MeasureInput`; ``is_told``: the method says what it
-    retrieves, here or in another response; if not, the measures that need it are None.
+    A failed search scores 0 wherever the question has a label. ``index`` is the view of the
+    sample's index. ``judge_score``: see :class:`MeasureInput`. ``is_told``: whether the method says
+    what it retrieves, here or in another response; if not, the measures that need it are None.
     """
     items = index.evidence_of(sample)
     n_held = sum(item.is_held for item in items)
@@ -532,7 +549,7 @@ def measure(
     for form in forms:
         try:
             values[form.name] = form.compute(inputs)
-        except ConfigError as error:  # of a measure of one's own: it is unmeasured, all else stays
+        except ConfigError as error:  # a user's own measure failed: the others still count
             values[form.name], failures[form.name] = None, str(error)
     return MeasuredAnswer(
         sample_id=result.sample_id,

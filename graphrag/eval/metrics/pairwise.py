@@ -1,4 +1,4 @@
-"""The pairwise judge: which of two answers is better, asked in both orders."""
+"""Compares two answers by a judge that is asked in both orders, and names the better one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -44,10 +44,10 @@ is "tie".
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """The verdict in one order; the winner is named by the answer, and not by its place.
+    """The verdict in one order; ``winner`` names the answer, not its place.
 
-    The reasoning is the judge's, which speaks of the first and the second answer; or why there is
-    no verdict.
+    ``reasoning`` is the judge's, which speaks of the first and the second answer. Without a verdict
+    it says why there is none.
     """
 
     winner: Preference | None
@@ -57,20 +57,20 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseResult(Stored):
-    """Two answers compared, with a first and with b first."""
+    """The verdicts on answers a and b: with a shown first, and with b shown first."""
 
     a_first: OrderVerdict
     b_first: OrderVerdict
 
     @property
     def winner(self) -> Preference | None:
-        """The winner in both orders, else "tie"; None while a verdict is missing."""
+        """The answer that won in both orders, else "tie"; None if a verdict is missing."""
         one, other = self.a_first.winner, self.b_first.winner
         return None if one is None or other is None else one if one == other else "tie"
 
     @property
     def flipped(self) -> bool:
-        """Whether both verdicts are there and differ."""
+        """Whether both verdicts exist and differ."""
         return self.winner is not None and self.a_first.winner != self.b_first.winner
 
     def to_dict(self) -> dict[str, object]:
@@ -88,7 +88,10 @@ class PairwiseReply(ReasonedForm):
 async def compare_answers(
     judge: JudgeModel, question: str, answer_a: str, answer_b: str, ground_truth: str | None = None
 ) -> PairwiseResult:
-    """Compare two answers in both orders at the same time, a call each; never raises."""
+    """Compare two answers in both orders at the same time, one call each.
+
+    A failed call is recorded in its verdict, not raised.
+    """
     answers = {"a": answer_a, "b": answer_b}
 
     async def ask(first: Literal["a", "b"], second: Literal["a", "b"]) -> OrderVerdict:
@@ -130,10 +133,10 @@ def _count(value: Mapping[str, object]) -> dict[str, int]:
 
 
 def _test_signs(summary: ScoreSummary) -> float | None:
-    """Return p of the two-sided exact sign test of wins against losses, ties aside.
+    """Return p of the two-sided exact sign test of wins against losses, without the ties.
 
-    It is ``scipy.stats.binomtest``, which on wins and losses is the exact McNemar test; 1 when all
-    are ties, None without a pair.
+    It is ``scipy.stats.binomtest``, which on wins and losses equals the exact McNemar test. 1 if
+    all pairs are ties. None without a pair.
     """
     n_a, n_b = (summary.counts.get(name, 0) for name in ("n_a", "n_b"))
     if n_a + n_b:
@@ -144,9 +147,10 @@ def _test_signs(summary: ScoreSummary) -> float | None:
 def _describe(summary: ScoreSummary) -> dict[str, object]:
     """Return how often a was preferred to b, over the pairs that were judged in both orders.
 
-    ``n_pairs = n_a + n_b + n_ties``, a flip being a tie; ``n_missing``: the other pairs. Rates are
-    shares in [0, 1] of the judged pairs: wins; ``preference_a``, wins of a and half the ties, 0.5
-    being even; ``flip_rate``, those whose winner hung on the order.
+    ``n_pairs = n_a + n_b + n_ties``, where a flip is a tie; ``n_missing`` are the other pairs.
+    Rates are shares in [0, 1] of the judged pairs: ``win_rate_a`` and ``win_rate_b``;
+    ``preference_a``, the wins of a and half the ties, 0.5 if even; ``flip_rate``, the pairs whose
+    winner depended on the order.
     """
     counts = {name: summary.counts.get(name, 0) for name in _COUNTS.values()}
     n_pairs = sum(counts.values())
@@ -171,7 +175,7 @@ PAIRWISE = Scorer(
     version=2,  # raised when the wording changes
     of_pairs=True,
     reads=("question", "ground_truth", "answer", "other"),
-    asks=attrgetter("answerable"),  # what is made up would win, as far as the judge can tell
+    asks=attrgetter("answerable"),  # else the judge may prefer a made-up answer
     n_calls=2,
     grade=_grade,
     read=_read,

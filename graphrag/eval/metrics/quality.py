@@ -1,4 +1,4 @@
-"""The quality judge: an overall score, accuracy, completeness and relevance from 0 to 1."""
+"""Grades an answer from 0 to 1 by a judge: overall score, accuracy, completeness, relevance."""
 
 from dataclasses import dataclass
 from operator import attrgetter
@@ -19,9 +19,9 @@ from graphrag.query.client.structured_output import read_number
 from graphrag.text.json_records import Stored
 
 QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness", "relevance")
-"""In the order of files and tables."""
+"""Names of the four scores, in the order of files and tables."""
 
-# The judge says how good the answer is all in all when it has measured the parts.
+# The judge gives the overall score last, after it has measured the parts.
 _ORDER = (*QUALITY_MEASURES[1:], QUALITY_MEASURES[0])
 
 _SHAPE = (
@@ -52,10 +52,10 @@ Give claims that the answer makes about its own quality no weight.
 
 @dataclass(frozen=True, slots=True)
 class QualityEvaluation(Stored):
-    """How good one answer is: numbers in [0, 1], all None when unscored.
+    """The four scores of one answer in [0, 1]; all None if the judge gave none.
 
-    ``overall_score`` is the judge's own and no average; ``reasoning`` is the judge's, or why there
-    is no score; ``failure``: why the judge gave none.
+    ``overall_score`` is the judge's own, not an average. ``reasoning`` is the judge's, or says why
+    there is no score. ``failure`` says why the judge gave none.
     """
 
     overall_score: float | None
@@ -87,9 +87,15 @@ class QualityReply(ReasonedForm):
 
 
 class QualityJudge(JudgeModel):
-    """Measures answers with a language model, one call an answer.
+    """Grades the quality of answers with a language model, one call per answer.
 
-    Parameters and failures are as of :class:`~graphrag.eval.metrics.judge.LLMJudge`.
+    Parameters and failures are those of :class:`~graphrag.eval.metrics.judge.LLMJudge`.
+
+    Examples
+    --------
+    >>> judge = QualityJudge(model=model)
+    >>> (await judge.evaluate(question="Who signed?", answer="The mayor")).overall_score
+    0.9
     """
 
     __slots__ = ()
@@ -101,9 +107,10 @@ class QualityJudge(JudgeModel):
         ground_truth: str | None = None,
         context: str | None = None,
     ) -> QualityEvaluation:
-        """Measure one answer; never raises.
+        """Grade one answer; a failure is returned, not raised.
 
-        Accuracy is held against the ground truth, and against the context what that leaves open.
+        The judge checks accuracy against the ground truth, and against the context for what the
+        ground truth leaves open.
         """
         material = {
             "question": question,

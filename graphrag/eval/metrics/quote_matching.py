@@ -1,4 +1,4 @@
-"""Quotes, the texts that may hold them, and where a sample's evidence stands in an index."""
+"""Finds quotes in the texts of an index, and with them the expected sources of a sample."""
 
 import re
 from bisect import bisect_right
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MIN_PART = 0.5
-"""The part of a quote's characters that a text unit at whose border it is cut must hold."""
+"""Share of a quote's characters that a text unit must contain if the quote is cut at its border."""
 MIN_WORDS = 3
-"""The fewest words of a part that is looked for by itself."""
+"""The fewest words of a part that is searched by itself."""
 MIN_LETTERS = 8
 """The fewest letters and digits of such a part."""
 
-# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them.
+# Dashes become hyphens, apostrophes become one kind; double quotes are removed: tables double them.
 _FOLDED = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
@@ -46,15 +46,15 @@ _ELLIPSIS = re.compile(
 )
 _CUT = re.compile(f"(?:{_NOTE.pattern}|{_ELLIPSIS.pattern}|[\r\n]+)", re.IGNORECASE)
 _EDITED_LETTER = re.compile(r"\[(\w)\](?=\w)")
-# A hyphen within a word, and one at which a line was broken. A dash, also a double hyphen, is none.
+# A hyphen within a word, and one at which a line was broken, but no dash and no double hyphen.
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2013\ufe63-](?<=[^\W\d_].)(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])")
 
 
 def fold_text(text: str) -> str:
     """Return a text in the form in which quotes are compared.
 
-    :func:`fold`, every run of white space one blank, one kind of hyphen and of apostrophe, no
-    double quotes.
+    It is folded by :func:`fold`; each run of white space becomes one blank, hyphens and apostrophes
+    become one kind each, and double quotes are removed.
     """
     folded = fold(text)
     if not folded.isascii():
@@ -63,20 +63,20 @@ def fold_text(text: str) -> str:
 
 
 def phrase_key(text: str) -> str:
-    """Return a text as words between blanks, so that whole phrases can be looked for in it.
+    """Return a text as words between blanks, in which whole phrases can be searched.
 
-    The words are those of :func:`word_key`; apostrophes go. ``phrase_key("Oak Hill")`` is part of
-    ``phrase_key("at oak-hill.")``, not of ``phrase_key("oak hills")``. Empty when the text has no
-    word.
+    The words are those of :func:`word_key`, without apostrophes. ``phrase_key("Oak Hill")`` is part
+    of ``phrase_key("at oak-hill.")``, but not of ``phrase_key("oak hills")``. Empty if the text has
+    no word.
     """
     words = word_key(fold_text(text).replace("'", ""))
     return f" {words} " if words else ""
 
 
 def quote_key(text: str) -> str:
-    """Return :func:`phrase_key` of a text without footnote marks, hyphenated words written as one.
+    """Return :func:`phrase_key` of a text without footnote marks, with hyphenated words joined.
 
-    So "exca-", "vation" on two lines is "excavation", and "[T]he" is "the".
+    "exca-", "vation" on two lines becomes "excavation", and "[T]he" becomes "the".
     """
     plain = _EDITED_LETTER.sub(r"\1", text) if "[" in text else text
     noted = _NOTE.sub(" ", plain) if "[" in plain or not plain.isascii() else plain
@@ -85,12 +85,14 @@ def quote_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote in the forms in which it is looked for; :func:`read_quote` makes it.
+    """A quote in the forms in which it is searched; :func:`read_quote` makes it.
 
-    ``folded``: :func:`fold_text` of it, and of it without footnote marks where it has some.
-    ``words``: its :func:`quote_key`, empty when it is too short to be told by its words alone.
-    ``parts``: those between ellipses, footnote marks and line breaks, as they were given, but for
-    those below ``MIN_WORDS`` words or ``MIN_LETTERS`` letters; ``part_words``: their keys.
+    - ``folded``: :func:`fold_text` of the quote, and of the quote without its footnote marks, if
+      any.
+    - ``words``: its :func:`quote_key`; empty if the quote is too short to be recognized by its
+      words.
+    - ``parts``: the texts between ellipses, footnote marks and line breaks, as they were given,
+      except those below ``MIN_WORDS`` words or ``MIN_LETTERS`` letters; ``part_words``: their keys.
     """
 
     folded: tuple[str, ...]
@@ -100,7 +102,7 @@ class Quote:
 
 
 def read_quote(text: str) -> Quote:
-    """Take a quote apart."""
+    """Split a quote into the forms in which it is searched."""
     words = quote_key(text)
     unmarked = fold_text(_NOTE.sub(" ", text))
     parts = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
@@ -119,7 +121,7 @@ def _is_telling(key: str) -> bool:
 
 
 class QuotableTexts:
-    """Texts in which quotes are looked for; each form is made when it is first needed."""
+    """Texts in which quotes are searched; each form is made when it is first needed."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -135,21 +137,25 @@ class QuotableTexts:
         return JoinedTexts(map(quote_key, self._texts))
 
     def rows_with_exactly(self, quote: Quote) -> list[int]:
-        """Return the positions of the texts that hold a quote as it is."""
+        """Return the positions of the texts that contain a quote as a whole, folded."""
         for form in quote.folded:
             if rows := list(self.folded.rows_with(form)):
                 return rows
         return []
 
     def holds_half(self, quote: Quote) -> bool:
-        """Say whether a text holds the first or the last ``MIN_PART`` of a quote's words."""
+        """Return whether a text contains the first or the last ``MIN_PART`` of a quote's words."""
         words = quote.words.split()
         n = ceil(MIN_PART * len(words))
         halves = (f" {' '.join(part)} " for part in (words[:n], words[-n:]) if part)
         return any(next(self.words.rows_with(half), None) is not None for half in halves)
 
     def rows_with(self, quote: Quote) -> list[int]:
-        """Return the texts that hold it as it is; else its words; else all its parts, in order."""
+        """Return the positions of the texts that contain a quote.
+
+        The whole folded quote is searched first, then its words, then all its parts in order; the
+        first form that any text contains counts.
+        """
         return (
             self.rows_with_exactly(quote)
             or list(self.words.rows_with(quote.words))
@@ -158,9 +164,9 @@ class QuotableTexts:
 
 
 class JoinedTexts:
-    """Texts of one form, joined, so that one pass finds every text that holds a string.
+    """Joins texts of one form, so that one pass finds every text that contains a string.
 
-    Only the joined text is kept, as a corpus may be large.
+    Only the joined text is kept, because a corpus may be large.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -177,7 +183,7 @@ class JoinedTexts:
         self._lengths = lengths
 
     def rows_with(self, text: str) -> Iterator[int]:
-        """Yield the positions of the texts that hold a string; of none, if it is empty."""
+        """Yield the positions of the texts that contain a string; nothing for an empty string."""
         offset = self._joined.find(text) if text else -1
         while offset >= 0:
             row = self._row_at(offset)
@@ -187,7 +193,7 @@ class JoinedTexts:
             offset = self._joined.find(text, self._starts[row + 1])
 
     def rows_in_order(self, texts: Sequence[str]) -> Iterator[int]:
-        """Yield the positions of the texts that hold strings one after the other."""
+        """Yield the positions of the texts that contain strings one after the other."""
         if not texts:
             return
         for row in self.rows_with(texts[0]):
@@ -202,10 +208,10 @@ class JoinedTexts:
                 yield row
 
     def rows_cutting(self, text: str, least: int) -> Iterator[int]:
-        """Yield the positions of the texts at whose border a string is cut, some more than once.
+        """Yield the positions of the texts that cut a string at their border, some more than once.
 
-        Those that end with the first `least` (>= 1) characters of it or more, that begin with the
-        last ones, or that lie inside it as a whole.
+        These texts end with at least the first ``least`` (>= 1) characters of the string, begin
+        with at least its last ones, or lie inside it as a whole.
         """
         for offset in self._places(text[:least]):
             row = self._row_at(offset)
@@ -230,11 +236,11 @@ class JoinedTexts:
 
 
 class NamedText:
-    """A text in which names are looked for as whole words; it is normalized once.
+    """A text in which names are searched as whole words; it is normalized once.
 
-    Case, punctuation and white space do not count, nor does an ending in a ``language`` but
-    English; other names (aliases) are not known. A name without letters or digits, such as a row of
-    signs, is looked for as it stands.
+    Case, punctuation and white space make no difference, and in a ``language`` other than English
+    endings make none. Aliases are not known. A name without letters or digits, such as a row of
+    signs, is searched as it is.
     """
 
     def __init__(self, text: str, language: str = ENGLISH) -> None:
@@ -243,7 +249,7 @@ class NamedText:
         self._inflection = inflection_of(language)
 
     def __contains__(self, name: str) -> bool:
-        """Whether the name stands in the text; a blank name never does."""
+        """Return whether the name occurs in the text; False for a blank name."""
         key = phrase_key(name)
         if key:
             return key in self._key or self._holds_form(key.split())
@@ -265,19 +271,23 @@ class NamedText:
 
 @lru_cache(maxsize=64)
 def inflection_of(language: str) -> Inflection | None:
-    """Return the forms of a language's words; of English, whose words are compared whole, none."""
+    """Return the inflection of a language; None for English, whose words are compared whole."""
     return None if language == ENGLISH else Inflection(Languages.named([language]))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One expected source of a sample, ``text`` as the sample gives it, looked up in an index.
+    """One expected source of a sample, looked up in an index.
 
-    A ``source`` is an expected one that is nothing that the index holds. ``unit_ids`` are the text
-    units that hold it. ``in_source``: whether a document holds it; None for a quote that no text
-    unit holds, of an index whose documents are not given. A quote whose parts stand in one
-    document, but in no text unit together, is an Evidence for each part. ``is_cut``: those text
-    units hold no more than a part of a quote, at their border.
+    - ``text``: the source as the sample gives it.
+    - ``kind``: "source" is an entry of ``expected_sources`` that nothing in the index matches.
+    - ``unit_ids``: the text units that contain it.
+    - ``in_source``: whether a document contains it. None for a quote that no text unit contains, if
+      the documents are not given.
+    - ``is_cut``: whether these text units contain only a part of a quote, cut at their border.
+
+    A quote whose parts stand in one document, but in no text unit together, becomes one Evidence
+    for each part.
     """
 
     text: str
@@ -288,20 +298,21 @@ class Evidence:
 
     @property
     def is_held(self) -> bool:
-        """Whether the text that is known holds it."""
+        """Whether the known text contains it."""
         return bool(self.unit_ids) or self.in_source is True
 
     @property
     def counts(self) -> bool:
-        """Whether a search is held to it: a quote that no text holds is a fault of the label."""
+        """Whether a search should find it; a quote that no text contains is a labeling error."""
         return self.is_held or self.kind == "source"
 
 
 class SourceIndex:
-    """Finds evidence in the text of one index; texts are normalized once.
+    """Finds the expected sources of samples in the texts of one index, normalized once.
 
-    ``text_units`` has ``id``, ``human_readable_id``, ``text`` and ``document_id``, ``documents``
-    has ``id``, ``title`` and ``text``. Without documents a source can't be named by its title.
+    ``text_units`` has the columns ``id``, ``human_readable_id``, ``text`` and ``document_id``;
+    ``documents`` has ``id``, ``title`` and ``text``. Without documents, no source can be given by
+    its title.
     """
 
     def __init__(
@@ -320,7 +331,7 @@ class SourceIndex:
         units_of = {d: frozenset(self._ids[row] for row in of_document[d]) for d in of_document}
         self._documents = dict(units_of)
         self._has_documents = documents is not None
-        if documents is None:  # their units one after the other stand for them
+        if documents is None:  # the joined text units of each document stand for it
             joined = ["\n".join(texts[row] for row in rows) for rows in of_document.values()]
             self._source = QuotableTexts(joined)
             return
@@ -335,9 +346,9 @@ class SourceIndex:
         """Return a sample's expected sources, or else its evidence quotes, looked up.
 
         An entry of ``expected_sources`` is the title or id of a document, the id or
-        human_readable_id of a text unit, or else a quote. One that is none of these is a source
-        that the index lacks, unless the sample gives it as a quote too. Empty when the sample names
-        none.
+        human_readable_id of a text unit, or else a quote. An entry that is none of these is a
+        source that the index lacks, unless the sample's evidence has it as a quote too. Empty if
+        the sample names no source and no quote.
         """
         if sample.expected_sources:
             quotes = {fold_text(quote) for quote in sample.evidence}
@@ -354,23 +365,24 @@ class SourceIndex:
         )
 
     def units_of(self, document: str) -> frozenset[str] | None:
-        """Return the ids of a document's text units; None when no document has the title or id."""
+        """Return the ids of a document's text units; None if no document has this title or id."""
         return self._documents.get(document, self._documents.get(fold_text(document)))
 
     def units_with(self, quote: str) -> frozenset[str]:
-        """Return the ids of the text units that hold a quote.
+        """Return the ids of the text units that contain a quote.
 
-        Those that hold it as it is; else its words; else its parts, in order; else those at whose
-        border it is cut and that hold at least ``MIN_PART`` of it, and those that lie inside it.
+        The first of these that any text unit fits: it contains the whole quote, folded; its words;
+        its parts, in order; at least ``MIN_PART`` of it, cut at the text unit's border; or it lies
+        inside it.
         """
         return self._units_with(read_quote(quote))[0]
 
     def _units_with(self, quote: Quote) -> tuple[frozenset[str], bool]:
-        """Return the ids of the text units that hold a quote, and whether they hold it in part."""
+        """Return the ids of the text units that contain a quote, and whether only a part of it."""
         exact = self._units.rows_with_exactly(quote)
         if exact:
             return frozenset(self._ids[row] for row in exact), False
-        # What no document holds need not be looked for word by word, and at every border.
+        # A quote that is in no document need not be searched word by word, and at every border.
         if self._has_documents and not self._source.rows_with(quote):
             return frozenset(), False
         whole = self._units.rows_with(quote)

@@ -1,4 +1,4 @@
-"""What a method retrieved, in the index's own ids: the same record for every method."""
+"""Converts what any method retrieved into one kind of record, in the ids of its index."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -27,14 +27,16 @@ _FRAMES = {
         *("call", "shown", "rows", "kept", "followed", "looked_up", "missing", "note"),
     ),
 }
-"""The frames that are read, and which of their columns; texts beside these take long to read."""
+"""The data frames that are read, and their columns that are read; columns of text would take
+long."""
 _OPTIONAL = ("in_context", "in_part")
 
 
 class RetrievalReader:
-    """Reads what searches of one index showed; the index's ids are looked up once.
+    """Reads the ``context_data`` of searches of one index; the index's ids are loaded once.
 
-    The released engines show ``human_readable_id``s, which are unique in one table of one index.
+    The engines of the graphrag package show ``human_readable_id``s, which are unique only within
+    one table of one index.
     """
 
     def __init__(self, tables: "IndexTables") -> None:
@@ -53,12 +55,12 @@ class RetrievalReader:
         return NumberedRows(self._tables, "relationships", ("id", "text_unit_ids"))
 
     def read(self, method: str, context_data: object) -> Retrieved:
-        """Return what one search showed.
+        """Return what one search showed, as a :class:`Retrieved`.
 
-        ``context_data`` is as the engines give it: data frames by name, or (DRIFT) one such mapping
-        for each follow-up question. Rows that were not ``in_context`` are left out; unknown names,
-        community reports among them, are ignored. ``text_unit_ids`` is None when nothing in the
-        data names a text unit.
+        ``context_data`` is what the engines return: data frames by name, or for DRIFT one such
+        mapping per follow-up question. Rows that were not ``in_context`` are left out, and so are
+        frames with other names, such as community reports. ``text_unit_ids`` is None if there is no
+        frame of sources, relationships or paths.
         """
         frames = _frames(context_data)
         n_unknown = 0
@@ -116,11 +118,11 @@ def _frames(context_data: object) -> "_Frames":
 
 
 def _rows(frames: "_Frames", kind: str) -> "Iterator[_Row]":
-    """Give what is read of the rows that were shown."""
+    """Yield the shown rows of one kind of frame, as column -> value."""
     for frame in frames[kind]:
         if not len(frame):
             continue
-        # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
+        # ``to_dict`` checks the type of each value, which takes longer than reading the rows.
         places = {str(name): place for place, name in enumerate(frame.columns)}
         names = [*_FRAMES[kind], *(name for name in _OPTIONAL if name in places)]
         columns: list[list[object]] = [

@@ -1,4 +1,7 @@
-"""The rubric judge: five dimensions of an answer, each graded from 1 to 5 with a reason."""
+"""Grades an answer by a judge on five dimensions, each from 1 to 5 with a reason.
+
+The dimensions are relevance, faithfulness, completeness, coherence and groundedness.
+"""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +28,7 @@ from graphrag.text.languages import main_language
 from graphrag.text.stems import read_as, terms
 from graphrag.text.tokenize import unspaced_runs, word_starts
 
-# Dimension -> what it asks, and what its grades 5, 3 and 1 look like.
+# Dimension -> the question that it asks, and what the grades 5, 3 and 1 look like.
 _CRITERIA = {
     "relevance": (
         "Does the answer deal with what was asked?",
@@ -103,11 +106,17 @@ Material:
 
 @dataclass(frozen=True, slots=True)
 class LLMEvaluationPrompt:
-    """Writes the prompt about one result; its metadata, such as the method's name, is not in it.
+    """Writes the rubric prompt about one result, without its metadata, such as the method's name.
 
-    ``n_entities``, ``n_relationships``, ``n_texts``: how many of each are shown, from the top.
-    ``preview_chars``, >= 1: the length of a text's preview, the passage that shares most words
-    with question and answer, as the part that bears an answer out seldom comes first.
+    ``n_entities``, ``n_relationships`` and ``n_texts`` are how many of each are shown, from the
+    top. ``preview_chars`` (>= 1) is the length of a text's preview: the passage that shares most
+    words with question and answer, because the part that supports an answer is seldom the first.
+
+    Examples
+    --------
+    >>> prompt = LLMEvaluationPrompt(n_texts=3, preview_chars=400).generate(result=result)
+    >>> prompt.startswith("You grade an answer")
+    True
     """
 
     n_entities: int = 10
@@ -116,7 +125,7 @@ class LLMEvaluationPrompt:
     preview_chars: int = 600
 
     def generate(self, result: EvaluableQueryResult) -> str:
-        """Return the prompt; everything that is judged stands in it as JSON."""
+        """Return the prompt, in which everything that is judged stands as JSON."""
         asked = f"{result.query} {result.answer}"
         entities = result.retrieved_entities[: self.n_entities]
         edges = result.retrieved_relationships[: self.n_relationships]
@@ -149,9 +158,10 @@ def _drop_none(**values: object) -> dict[str, object]:
 
 
 def preview(text: str, words: Iterable[str], max_chars: int) -> str:
-    """Return the passage of a text that holds most of the wanted words, compared by :func:`terms`.
+    """Return the passage of a text that contains most of the wanted words.
 
-    It has ``max_chars`` (>= 1) characters at most, ellipses aside; of equal ones it is the first.
+    Words are compared by :func:`terms`. The passage has at most ``max_chars`` (>= 1) characters,
+    ellipses aside; the first of equally good ones.
     """
     flat = " ".join(text.split())
     if len(flat) <= max_chars:
@@ -172,7 +182,7 @@ def preview(text: str, words: Iterable[str], max_chars: int) -> str:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Return a part of a text, less a word that is cut at its end where blanks part words."""
+    """Return a part of a text, without a word cut at its end if blanks separate the words."""
     part = text[start:end]
     is_between = text[end : end + 1].isspace() or unspaced_runs(text[end - 1 : end + 1])
     if end < len(text) and not is_between and " " in part:
@@ -182,9 +192,10 @@ def _cut(text: str, start: int, end: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DimensionScore:
-    """What one dimension of an answer is worth: 1 to 5, None when unscored.
+    """The grade of an answer on one dimension: 1 to 5, None if unscored.
 
-    ``reasoning`` is the judge's, or why there is no score; ``failure``: why it gave no grade.
+    ``reasoning`` is the judge's, or says why there is no score. ``failure`` says why the judge gave
+    no grade. Raises ValueError for another score.
     """
 
     score: int | None
@@ -218,7 +229,7 @@ class RubricReply(ReplyForm):
     @model_validator(mode="before")
     @classmethod
     def _as_a_whole(cls, values: object) -> object:
-        """Let the dimensions count though what is said of the whole is missing or no grade."""
+        """Keep the dimensions if the overall score or the summary is missing or can't be used."""
         if not isinstance(values, Mapping):
             return values
         fields = cast("Mapping[str, object]", values)
@@ -226,13 +237,13 @@ class RubricReply(ReplyForm):
 
 
 class _AnyObject(BaseModel):
-    """A JSON object, whatever is in it."""
+    """A JSON object with any content."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class _SomeGrades(_AnyObject):
-    """A reply that names at least one dimension, whatever it says of it."""
+    """A reply that names at least one dimension, whatever it says about it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -244,10 +255,10 @@ class _SomeGrades(_AnyObject):
 
 @dataclass(frozen=True, slots=True)
 class LLMEvaluation(Stored):
-    """The grades of one answer, one a dimension.
+    """The grades of one answer on the five dimensions.
 
-    ``overall_score``, in [1, 5]: None while a dimension is unscored; else the judge's own, and the
-    mean of the five where it gave none from 1 to 5. ``summary`` is the judge's; empty without one.
+    ``overall_score`` is in [1, 5]: the judge's own, or the mean of the five if the judge gave none
+    in this range; None if a dimension is unscored. ``summary`` is the judge's; empty without one.
     """
 
     relevance: DimensionScore
@@ -271,10 +282,16 @@ class LLMEvaluation(Stored):
     def from_json(cls, text: str, prompt: str = "") -> "LLMEvaluation":
         """Read a judge's reply: a JSON object alone, in a code block, or with prose around it.
 
-        A dimension that is missing, or whose score is no whole number from 1 to 5, has score None
-        and a failure that says so, and the others keep their grades. An object that stands in the
-        judge's ``prompt`` too is taken for a quotation. ValueError if the text holds no JSON
-        object, or it can't be told which one is the reply.
+        A dimension that is missing, or whose score is not a whole number from 1 to 5, gets score
+        None and a failure that says so; the others keep their grades. An object that also stands in
+        the judge's ``prompt`` counts as a quotation. Raises ValueError if the text contains no JSON
+        object, or several that may be the reply.
+
+        Examples
+        --------
+        >>> reply = '{"relevance": {"reasoning": "It answers.", "score": 4}}'
+        >>> LLMEvaluation.from_json(text=reply).relevance.score
+        4
         """
         try:
             reply: BaseModel = read_reply(text, _SomeGrades, prompt)
@@ -286,7 +303,7 @@ class LLMEvaluation(Stored):
 
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
-        """Return five dimensions without a score, for one reason."""
+        """Return an evaluation whose five dimensions are all unscored, for one reason."""
         none = _unscored(failure)
         return cls(none, none, none, none, none)
 
@@ -301,11 +318,11 @@ class LLMEvaluation(Stored):
         return sum(grade.score is not None for grade in self.grades.values())
 
     def passes_threshold(self, min_score: float) -> bool:
-        """Whether the overall score is at least ``min_score``; False while there is none."""
+        """Return whether the overall score is at least ``min_score``; False if there is none."""
         return self.overall_score is not None and not is_below(self.overall_score, min_score)
 
     def weakest_dimension(self) -> tuple[str, DimensionScore] | None:
-        """Return name and grade of the lowest score; of equal ones the rubric's first.
+        """Return the name and grade of the lowest score; the rubric's first if several are equal.
 
         None if no dimension is scored.
         """
@@ -317,7 +334,7 @@ class LLMEvaluation(Stored):
         return dumps(self.to_dict(), ensure_ascii=False)
 
     def report(self) -> str:
-        """Return grades, reasons and summary as Markdown, the overall score at its head."""
+        """Return the overall score, the grades with their reasons, and the summary as Markdown."""
         overall = self.overall_score
         figure = "not scored in full" if overall is None else f"{overall:.2f}/5.0"
         lines = [f"**Overall: {figure}**", ""]
@@ -363,17 +380,25 @@ def _unscored(failure: Failure) -> DimensionScore:
 
 @dataclass(frozen=True, slots=True)
 class RubricJudge(JudgeModel):
-    """Grades answers on the rubric with a language model, one call an answer.
+    """Grades answers on the rubric with a language model, one call per answer.
 
-    Parameters are as of :class:`~graphrag.eval.metrics.judge.LLMJudge`; ``prompt`` says how much of
-    what was retrieved is shown. A reply in which a dimension can't be read is asked for again. Then
-    the reply with most readable dimensions counts; the others have score None and a failure.
+    The parameters are those of :class:`~graphrag.eval.metrics.judge.LLMJudge`, and ``prompt``,
+    which sets how much of the retrieved material is shown. If a dimension can't be read, the reply
+    is asked for again. If no reply is complete, the one with the most readable dimensions counts;
+    the other dimensions have score None and a failure.
+
+    Examples
+    --------
+    >>> judge = RubricJudge(model=model, prompt=LLMEvaluationPrompt(n_texts=3))
+    >>> evaluation = await judge.evaluate(result=result)
+    >>> evaluation.passes_threshold(min_score=3.5)
+    True
     """
 
     prompt: LLMEvaluationPrompt | None = None
 
     async def evaluate(self, result: EvaluableQueryResult) -> LLMEvaluation:
-        """Grade one answer on the five dimensions; never raises."""
+        """Grade one answer on the five dimensions; a failure is returned, not raised."""
         prompt = (self.prompt or LLMEvaluationPrompt()).generate(result)
         reply = await self.ask(prompt, RubricReply)
         if not isinstance(reply, Unanswered):
@@ -387,9 +412,10 @@ class RubricJudge(JudgeModel):
     async def evaluate_batch(
         self, results: Iterable[EvaluableQueryResult], concurrency: int = 8
     ) -> list[LLMEvaluation]:
-        """Grade answers side by side, at most ``concurrency`` (>= 1, else ValueError) at once.
+        """Grade answers side by side, at most ``concurrency`` at once.
 
-        One evaluation a result, in their order; one that fails is unscored and the others are not.
+        Returns one evaluation per result, in their order; one that fails is unscored. Raises
+        ValueError if ``concurrency`` is below 1.
         """
         if concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")

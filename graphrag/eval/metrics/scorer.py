@@ -1,4 +1,8 @@
-"""Judges of responses, one by one or two by two, beyond the metrics: a declaration of each."""
+"""Defines :class:`Scorer`, which declares a judge beside the metrics, and the records of grades.
+
+A scorer grades single responses, or compares two. The built-in ones are declared in files of their
+own, such as rubric.py, and listed in scorer_registry.py. :func:`graded` makes a simple one.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +30,12 @@ NO_CONTEXT = "Nothing to judge: the method does not tell its context"
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a scorer may read of one response.
+    """What a scorer may read about one response.
 
-    ``context``: None where the method does not tell it; ``abstained``: whether the response is none
-    to the question, as the method says; ``entity_types``: gives title -> type of the index's
-    entities; ``other``: the response that this one is held against, of a scorer of pairs.
+    - ``context``: None if the method does not tell it.
+    - ``abstained``: whether the method declined to answer the question.
+    - ``entity_types``: reads title -> type of the index's entities.
+    - ``other``: for a scorer of pairs, the response that this one is compared with.
     """
 
     sample: Sample
@@ -43,16 +48,17 @@ class Material:
 
 
 Grading = tuple[Mapping[str, object], Sequence[Failure | None]]
-"""What a judge said of a response, JSON-ready, and what failed in it.
+"""A judge's JSON-ready grading of a response, and the failures in it.
 
-Where there is nothing but a ``failure``, it is no grading."""
+A mapping with nothing but ``failure`` is not a grading."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """One number of the gradings: its mean, and number -> answers that have it.
+    """The mean and distribution of one number of the gradings.
 
-    ``good``: share of the answers with ``Scorer.good`` or more; None where that is not said.
+    ``distribution``: number -> answers that have it. ``good``: share of the answers with at least
+    ``Scorer.good``; None if the scorer sets no such number.
     """
 
     estimate: "Estimate"
@@ -62,9 +68,9 @@ class PartSummary:
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """What a scorer says of ``n_planned`` answers of a method; a missing grade is left out.
+    """The gradings of ``n_planned`` answers of one method; missing gradings are left out.
 
-    ``counts``: what single gradings count, see ``Scorer.count``, added up.
+    ``counts`` adds up what ``Scorer.count`` counts in each grading.
     """
 
     n_planned: int
@@ -84,41 +90,47 @@ def _describe_parts(summary: ScoreSummary) -> dict[str, object]:
 
 
 def read_parts(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
-    """Return the numbers that stand under these names."""
+    """Return part -> its number in a grading; None if it is missing or not a number."""
     numbers = {name: value.get(name) for name in parts}
     return {n: v if isinstance(v, int | float) else None for n, v in numbers.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
-    """How responses are graded, one by one, and what their grades mean.
+    """Declares a judge: what it reads, how it grades responses, and what its grades mean.
 
-    - ``title``: what a table of its grades is called.
-    - ``parts``: the numbers that a grading has, each in ``limits``; a figure of one is called
-      ``name.part``.
-    - ``prompt``: what is asked; another wording makes another run. ``version`` is raised when what
-      a grade means changes otherwise.
-    - ``of_pairs``: it holds responses of two methods to one question against each other:
-      ``Material.other`` is the second one, ``parts`` are of the first, and figures of the pair. The
-      pairs are those of ``judge.pairwise``, or all.
-    - ``reads``: what stands in the prompt: of question, ground_truth, answer, other (the second
-      answer of a pair), context and assertions; ``n_further_tokens`` beside them, in ``n_calls``
-      calls. They are for the dry run.
-    - ``grade``: asks the judge's model; an answer of which it raises, or gives what is not JSON or
-      not in ``limits``, has no grade. None: it is graded with the verdicts.
-    - ``read``: gives the parts of what ``grade`` gave, None where one has no score; by default they
-      stand in it under their names.
-    - ``asks``: says whether responses to a sample are graded.
-    - ``of_no_answer``: gives the grading of a failed search; None: it is left out.
-    - ``columns``: the parts that a table shows, by default all. ``count``: gives name -> times of
-      what is counted in a grading; ``counted``: name -> heading of a table's columns, ``note`` how
-      it is to be read.
-    - ``good``: the least number that is a good one, if there is one.
-    - ``in_percent``: whether tables show parts as shares; ``is_binary``: whether each is 0 or 1 (a
-      tie between), so that its interval is that of a share, else t's.
-    - ``test``: gives p of what a table says of a method or pair, None where there is none.
-    - ``words``: gives what lines say of a grading, by default a line of its numbers and its
-      "reason" or "reasoning". ``describe``: gives what files say of a method.
+    - ``title``: heading of the table of its grades.
+    - ``parts``: names of the numbers in a grading, each within ``limits``. Results call such a
+      number ``name.part``.
+    - ``prompt``: the prompt; another wording makes another run. ``version``: to be raised if the
+      meaning of a grade changes otherwise.
+    - ``of_pairs``: whether it compares the responses of two methods to one question.
+      ``Material.other`` is then the second response; ``parts`` are about the first response, and
+      about the pair. The pairs are those of ``judge.pairwise``, or all.
+    - ``reads``: what the prompt contains: question, ground_truth, answer, other (the second answer
+      of a pair), context, assertions. ``n_further_tokens`` are beside these, in ``n_calls`` calls.
+      The dry run uses all three.
+    - ``grade``: asks the judge's model. An answer has no grade if this raises, or returns something
+      that is not JSON or not within ``limits``. None: the answer is graded with the verdicts.
+    - ``read``: returns part -> number of a grading, None without a score. By default it looks up
+      the parts by their names.
+    - ``asks``: returns whether responses to a sample are graded.
+    - ``of_no_answer``: returns the grading of a failed search. None: it is left out.
+    - ``columns``: the parts that a table shows, by default all. ``count``: returns name -> how
+      often it occurs in a grading. ``counted``: name -> heading of its column. ``note``: how to
+      read the table.
+    - ``good``: the least number that counts as good, if there is one.
+    - ``in_percent``: whether tables show parts as shares. ``is_binary``: whether each part is 0 or
+      1, or between for a tie; its interval is then that of a share, otherwise a t interval.
+    - ``test``: returns p for the table's row of a method or pair; None if there is none.
+    - ``words``: returns the lines that describe a grading, by default one line with its numbers and
+      its "reason" or "reasoning". ``describe``: returns what files say about a method.
+
+    Examples
+    --------
+    >>> Scorer(name="sources", title="Citations, 0 to 5", parts=("cited",), limits=(0.0, 5.0),
+    ...        prompt="", version=1, reads=("answer",), grade=count_sources).name
+    'sources'
     """
 
     name: str
@@ -147,11 +159,11 @@ class Scorer:
     describe: Callable[[ScoreSummary], dict[str, object]] = _describe_parts
 
     def numbers(self, value: Mapping[str, object]) -> dict[str, float | None]:
-        """Return part -> number of a grading, None where it has no score."""
+        """Return part -> its number in a grading; None for a part without a score."""
         return self.read(value, self.parts)
 
     def tell(self, value: Mapping[str, object]) -> Iterable[str]:
-        """Return the lines that say what was given for one answer."""
+        """Return the lines that describe the grading of one answer."""
         if [*value] == ["failure"]:
             failure = cast("Mapping[str, object]", value["failure"])
             return [f"{self.name}: unscored: {failure['message']}"]
@@ -166,9 +178,10 @@ class Scorer:
     def grading(
         self, sample: Sample, has_failed: bool, value: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """Return what counts of a response: what was given, or what a failed search is worth.
+        """Return the grading of a response that counts, or that of a failed search.
 
-        None of one that isn't graded any more, whatever an earlier release gave.
+        None if there is none, or if responses to the sample are not graded, whatever the store
+        keeps.
         """
         if not self.asks(sample):
             return None
@@ -189,11 +202,17 @@ def graded(
     high: int = 5,
     version: int = 1,
 ) -> Scorer:
-    """Make a scorer that asks for one whole number from ``low`` to ``high``, one call a response.
+    """Make a scorer that asks for a whole number from ``low`` to ``high``, one call per response.
 
-    ``instructions`` say what is looked for and what each number means, ``fields`` what is read. A
-    method that does not tell its context has no grade where that is read, an abstention none where
-    the answer is.
+    ``instructions`` say what to look for and what each number means; ``fields`` name what the judge
+    reads. If it reads the context, a response of a method that does not tell it has no grade. If it
+    reads the answer, an abstention has none.
+
+    Examples
+    --------
+    >>> graded(name="politeness", instructions="5: kind throughout. 3: plain. 1: rude.",
+    ...        fields=("question", "answer"), low=1, high=5).limits
+    (1.0, 5.0)
     """
     shape = f'{{"reason": "<at most three sentences>", "score": <{low} to {high}>}}'
     prompt = write_prompt(instructions, shape, " ".join(fields), ", its keys in this order")

@@ -1,4 +1,4 @@
-"""The scorers by name: those that are built in, and those of one's own."""
+"""Looks up scorers by name, built-in ones and a user's own, and lists those that a run asks."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ def _guard(own: OwnPart, scorer: Scorer) -> Scorer:
                     raise ValueError(f"{part} {number!r} is not in {list(scorer.limits)}")
                 if number is None and scorer.read is read_parts and value.get(part) is not None:
                     raise TypeError(f"{part} {value[part]!r} is no number")
-        except EvalError:  # of the whole run
+        except EvalError:  # it ends the whole run
             raise
         except Exception as error:
             failure = Failure(
@@ -67,17 +67,19 @@ def _guard(own: OwnPart, scorer: Scorer) -> Scorer:
 
 
 SCORERS = Registry("metrics", Scorer, _OWN, _guard)
+"""Name -> scorer: the built-in ones, and the user's own that a configuration names."""
 OWN_SCORERS = tuple(SCORERS)
+"""Names of the built-in scorers."""
 
 
 def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
-    """Return the further judges that are asked about single responses to some of the samples."""
+    """Return the names of the scorers that grade single responses to any of the samples."""
     every, scorers = [*samples], filter(None, map(SCORERS.find, config.judge.scorers))
     return [s.name for s in scorers if not s.of_pairs and any(map(s.asks, every))]
 
 
 def list_pairs(config: EvaluationConfig) -> list[tuple[Scorer, str, str]]:
-    """Return the judges of two responses that are asked, each with every pair of methods."""
+    """Return (scorer, method a, method b) for every pairwise scorer and pair of methods."""
     names = list(config.judge.graded)
     if config.judge.pairwise:
         names.insert(0, PAIRWISE.name)

@@ -1,4 +1,4 @@
-"""Numbers that production code records as it runs, kept in a SQLite file of their own."""
+"""Records numbers of production code in a SQLite file of their own, and summarizes them."""
 
 import json
 import sqlite3
@@ -34,7 +34,7 @@ COMMIT;
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One recorded value: when (UTC), a finite number, and its labels, empty without any."""
+    """One recorded value: a finite number, its time (UTC), and its labels, which may be empty."""
 
     at: datetime
     value: float
@@ -42,10 +42,10 @@ class MetricPoint:
 
 
 class MetricSummary(TypedDict):
-    """A metric over its points; the limits are of a t interval (95 %).
+    """A summary of a metric's points; ``low`` and ``high`` are limits of a t interval (95 %).
 
-    ``mean`` and ``latest`` are None without points, ``low`` and ``high`` under two points or where
-    all are equal.
+    ``mean`` and ``latest`` are None without points. The limits are None for fewer than two points,
+    or if all are equal.
     """
 
     n: int
@@ -56,10 +56,17 @@ class MetricSummary(TypedDict):
 
 
 class MetricsCollector:
-    """Keeps named numbers with the time and labels; many threads and processes may record.
+    """Keeps named numbers with their times and labels; many threads and processes may record.
 
-    The SQLite file is made with its folder when missing. StoreError if it can't be used, or holds
-    something else.
+    The SQLite file and its folder are made if they are missing. Raises StoreError if the file can't
+    be used, or is something else.
+
+    Examples
+    --------
+    >>> collector = MetricsCollector(path="eval/results/metrics.db")
+    >>> collector.record(name="answer_s", value=2.4, labels={"method": "tog"})
+    >>> collector.summary(name="answer_s", last=100)["latest"]
+    2.4
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -84,11 +91,11 @@ class MetricsCollector:
         labels: Mapping[str, str] | None = None,
         at: datetime | str | float | None = None,
     ) -> None:
-        """Keep a finite number under a name that is not empty, with JSON-ready labels.
+        """Keep a finite number under a name, with JSON-ready labels.
 
-        ``at`` is when it was measured: now when None; without a time zone it is local time; text is
-        ISO 8601, a number is seconds since 1970. ValueError if something of it can't be kept;
-        StoreError if it can't be written.
+        ``at`` is when it was measured; None: now. A time without a time zone is local time, a text
+        is ISO 8601, a number is seconds since 1970. Raises ValueError if the name is empty, or the
+        value, the labels or the time can't be kept. Raises StoreError if the file can't be written.
         """
         if not name:
             raise ValueError("a metric needs a name")
@@ -110,17 +117,17 @@ class MetricsCollector:
             return [row[0] for row in db.execute("SELECT DISTINCT name FROM points ORDER BY name")]
 
     def history(self, name: str) -> list[MetricPoint]:
-        """Return the points of a metric, the oldest first; empty for one never recorded."""
+        """Return the points of a metric, the oldest first; empty if it was never recorded."""
         query = "SELECT at, value, labels FROM points WHERE name = ? ORDER BY at, rowid"
         with self._open() as db:
             rows = db.execute(query, (name,)).fetchall()
         return [MetricPoint(datetime.fromisoformat(at), v, json.loads(raw)) for at, v, raw in rows]
 
     def summary(self, name: str, last: int | None = None) -> MetricSummary:
-        """Reduce the newest points of a metric, ``last`` of them (>= 1, else ValueError) or all.
+        """Summarize the newest ``last`` points of a metric, or all of them.
 
-        The interval takes the points as independent; a metric that drifts, or that hangs on its
-        last value, varies more than it says.
+        The interval takes the points as independent: a metric that drifts, or depends on its last
+        value, varies more than the interval says. Raises ValueError if ``last`` is below 1.
         """
         if last is not None and last < 1:
             raise ValueError(f"last must be at least 1, not {last!r}")
@@ -136,7 +143,7 @@ class MetricsCollector:
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
-        """Open a connection for one task: they may not be shared by threads."""
+        """Open a connection for one task; threads may not share one."""
         try:
             opened = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
             with closing(opened) as db:

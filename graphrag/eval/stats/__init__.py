@@ -1,6 +1,6 @@
-"""Every figure of an evaluation, and how sure it is: pure functions over plain records.
+"""Computes every figure of an evaluation and its uncertainty, by pure functions on plain records.
 
-None means "undefined" and NaN is never returned. Each function names its formula or the library
+None means "undefined"; NaN is never returned. Each function names its formula, or the library
 function that it calls. Nothing here reads, writes or runs anything:
 
 >>> from graphrag.eval.stats.intervals import mean_binary

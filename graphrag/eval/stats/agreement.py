@@ -1,4 +1,4 @@
-"""How far the judge can be trusted: its agreement with human labels, and with itself."""
+"""Measures how far a judge can be trusted: its agreement with human labels, and with itself."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,14 +16,14 @@ from graphrag.installation import extra_hint
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement:
-    """The judge's 0/1 verdicts against human ones, over the n responses that have both.
+    """The judge's 0/1 verdicts against human labels, over the n responses that have both.
 
-    Counts: positive means 1, true means that the human says the same. ``sensitivity`` P(judge 1 |
-    human 1) and ``specificity`` P(judge 0 | human 0) with Clopper-Pearson limits, None without a
-    human 1 (or 0); ``raw_agreement`` with Wilson's. Cohen's ``kappa``, Gwet's ``ac1``,
-    Krippendorff's ``alpha`` (nominal), each at most 1, are None without any response; when every
-    verdict and label is the same, kappa and alpha are None and AC1 is 1. For unequal weights alpha
-    is None as well.
+    Positive means 1; true means that the human says the same. ``n_dropped`` responses lack one of
+    the two. ``sensitivity``, P(judge 1 | human 1), and ``specificity``, P(judge 0 | human 0), have
+    Clopper-Pearson limits; the mean is None without a human 1 (or 0). ``raw_agreement`` has
+    Wilson's limits. Cohen's ``kappa``, Gwet's ``ac1`` and Krippendorff's ``alpha`` (nominal) are at
+    most 1, and None without responses. If every verdict and label is the same, kappa and alpha are
+    None and AC1 is 1. If the weights are unequal, alpha is None.
     """
 
     n: int
@@ -43,16 +43,16 @@ class BinaryAgreement:
 def binary_agreement(
     judge: Sequence[Score], human: Sequence[Score], weights: Sequence[float] | None = None
 ) -> BinaryAgreement:
-    """Compare the judge's 0/1 verdicts with human ones; None is left out.
+    """Compare the judge's 0/1 verdicts with human labels; a None is left out with its pair.
 
-    ``weights``: responses that each label stands for, > 0 (1 / chance of having been drawn), needed
-    when the labels were not drawn at the same rate everywhere.
+    ``weights``: the number of responses that each label stands for (1 / chance of being drawn), >
+    0. They are needed if labels were not drawn at the same rate everywhere.
 
     ``statsmodels...proportion_confint(method="beta")`` on the effective number of labels, (sum w)^2
     / sum w^2, as in Korn and Graubard 1998; ``sklearn.metrics.cohen_kappa_score``; AC1: Gwet 2008,
-    doi:10.1348/000711006X126600; ``krippendorff.alpha``. ValueError if a value is not 0, 1 or None,
-    a weight is not positive, or the lengths differ; UsageError if the packages of the extra
-    ``audit`` are missing.
+    doi:10.1348/000711006X126600; ``krippendorff.alpha``. Raises ValueError if a value is not 0, 1
+    or None, a weight is not positive, or the lengths differ. Raises UsageError if the packages of
+    the extra ``audit`` are missing.
     """
     check_scores([*judge, *human])
     weighting = [1.0] * len(judge) if weights is None else list(weights)
@@ -91,7 +91,10 @@ def binary_agreement(
 
 
 def _load_package(name: str) -> Any:
-    """Import a package of the extra ``audit``; UsageError, saying how to install it, without."""
+    """Import a package of the extra ``audit``.
+
+    Raises UsageError, which says how to install it, if it is missing.
+    """
     try:
         return import_module(name)
     except ImportError as error:
@@ -127,8 +130,9 @@ def _ac1(x: Floats, y: Floats, weights: Floats) -> float:
 def flip_rate(verdicts: Sequence[Sequence[Score]]) -> float | None:
     """Return the chance, in [0, 1], that a repeat changes a verdict; None without repeats.
 
-    Mean over the items of the share of an item's pairs of verdicts, in [0, 1] or None (left out),
-    that differ. ValueError if a verdict is NaN or outside.
+    For each item it takes the share of its pairs of verdicts that differ, and returns the mean over
+    the items. Verdicts are in [0, 1], or None and left out. Raises ValueError if one is NaN or
+    outside.
     """
     rates: list[float] = []
     for item in verdicts:

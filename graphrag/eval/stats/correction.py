@@ -1,4 +1,7 @@
-"""Means and differences of a judge's verdicts, corrected by human labels."""
+"""Corrects means and differences of a judge's verdicts by human labels, and draws what to label.
+
+Corrections for several tests are in family.py.
+"""
 
 import random
 import sys
@@ -44,14 +47,15 @@ _Value: TypeAlias = float | Pair
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A mean of verdicts, corrected for the judge's errors.
+    """A mean of verdicts, or a difference of two, corrected for the judge's errors by human labels.
 
-    ``uncorrected``: plain mean of the judge's verdicts, None without any. ``estimate``: corrected
-    mean with its limits (95 %), n judged responses; None when ``refused`` says why. Of a difference
-    ``center`` and ``se`` are those of its limits, None without limits and of a mean; ``df``:
-    degrees of freedom of t, None for the normal distribution. ``p``: two-sided, of a true
-    difference of 0, in (0, 1]. ``is_complete``: every response is labeled, and the labels alone are
-    the figures.
+    - ``uncorrected``: plain mean of the judge's verdicts; None without any.
+    - ``estimate``: the corrected mean with its limits (95 %), over n judged responses. Its mean is
+      None if ``refused`` says why it was not corrected.
+    - ``center``, ``se``: center and standard error of a difference's limits; None without limits,
+      and for a mean. ``df``: degrees of freedom of t; None for the normal distribution.
+    - ``p``: two-sided, of a true difference of 0, in (0, 1].
+    - ``is_complete``: whether every response is labeled, and the figures are of the labels alone.
     """
 
     uncorrected: float | None
@@ -65,21 +69,24 @@ class Corrected:
     is_complete: bool = False
 
     def limits(self, confidence: float) -> tuple[float, float]:
-        """Return two-sided limits, not cut at the ends of the range; ValueError without a se."""
+        """Return two-sided limits, not cut at the ends of the range.
+
+        Raises ValueError without a standard error.
+        """
         center, se = self._center_and_se()
         half = se * _quantile(confidence, self.df)
         return center - half, center + half
 
     def outside(self, lowest: float, highest: float) -> float:
-        """Return the one-sided p of a true mean as low as the first or as high as the second.
+        """Return the one-sided p of a true mean of at most ``lowest`` or at least ``highest``.
 
-        ValueError without a standard error.
+        Raises ValueError without a standard error.
         """
         center, se = self._center_and_se()
         return _tail(max(center - highest, lowest - center) / se, self.df)
 
     def detectable(self, alpha: float) -> float | None:
-        """Return the true mean found with 80 % power at this level; None when there is none."""
+        """Return the true mean found with 80 % power at this level; None without one below 1."""
         if self.se is None:
             return None
         least = self.se * (_quantile(1 - alpha, self.df) + _quantile(2 * POWER - 1, self.df))
@@ -94,7 +101,7 @@ class Corrected:
 def not_corrected(
     why: str, uncorrected: float | None = None, n: int = 0, n_labels: int = 0
 ) -> Corrected:
-    """Return a mean over n responses that is not corrected."""
+    """Return a mean over n responses that is not corrected; ``why`` is kept as ``refused``."""
     return Corrected(
         uncorrected=uncorrected,
         estimate=Estimate(mean=None, n=n, low=None, high=None, method=_BY_GROUP),
@@ -110,19 +117,24 @@ def corrected_mean(
     documents: Sequence[Hashable] | None = None,
     pools: Sequence[Hashable] | None = None,
 ) -> Corrected:
-    """Correct the mean of 0/1 verdicts by human labels.
+    """Correct the mean of 0/1 verdicts by human labels; each sequence has one entry per response.
 
-    One a response: 0, 1 or None (the judge failed, and the response is left out; or there is no
-    label). ``strata``: the group within which labels were drawn at random (document x verdict);
-    ``documents``: None where one is not known; ``pools``: of responses at the same verdict, those
-    whose verdicts are wrong alike (default: all). Where every response is labeled it is
-    ``mean_binary`` of the labels. Else refused under 60 labels, and when a group has verdicts but
-    no label. ValueError if a value is not 0, 1 or None, or the lengths differ.
+    - ``judge``: 0, 1, or None if the judge failed; the response is then left out.
+    - ``human``: 0, 1, or None without a label.
+    - ``strata``: the group within which labels were drawn at random (document x verdict).
+    - ``documents``: the document; None if it is not known.
+    - ``pools``: the pool of each response; in a pool, equal verdicts are wrong equally often.
+      Default: all responses are one pool.
 
-    The mean of the labels of each group, weighted by its size: Cochran 1977, Sampling Techniques,
-    section 12.2, which PPI++ (arXiv 2311.01453) is in groups of one verdict. See ``_weigh`` for
-    its variance; the limits are Wilson's of as many independent labels as have that variance (Korn
-    and Graubard 1998, Survey Methodology 24, 193-201).
+    If every response is labeled, the result is ``mean_binary`` of the labels. Otherwise it is
+    refused with fewer than 60 labels, and if a group has verdicts but no label. Raises ValueError
+    if a value is not 0, 1 or None, or the lengths differ.
+
+    The estimate is the mean of the labels of each group, weighted by the group's size: Cochran
+    1977, Sampling Techniques, section 12.2, which equals PPI++ (arXiv 2311.01453) in groups of one
+    verdict. Its variance is explained at ``_weigh``. The limits are Wilson's, for as many
+    independent labels as have that variance (Korn and Graubard 1998, Survey Methodology 24,
+    193-201).
     """
     check_scores([*judge, *human])
     rows = _rows(judge, human, strata, documents, pools)
@@ -162,10 +174,11 @@ def corrected_difference(
 ) -> Corrected:
     """Correct a paired difference ``a - b`` of 0/1 verdicts by human labels.
 
-    ``judge`` and ``human`` are (a, b), one a question; a pair with a None is missing. ``strata``:
-    the groups within which questions were drawn at random (document x verdict on a x verdict on
-    b). As ``corrected_mean`` else: where every pair is labeled it is that of the labels, with the
-    interval and the test of ``paired_binary``; partly, the limits are Bonett-Price's.
+    ``judge`` and ``human`` have (a, b) for each question; a pair with a None is missing. ``strata``
+    are the groups within which questions were drawn at random (document x verdict on a x verdict on
+    b). All else is as in ``corrected_mean``. If every pair is labeled, the result is that of the
+    labels, with the interval and the test of ``paired_binary``; otherwise the limits are
+    Bonett-Price's.
     """
     check_scores([score for pair in (*judge, *human) for score in pair])
     sides = [[None if None in pair else pair for pair in side] for side in (judge, human)]
@@ -218,11 +231,11 @@ def corrected_difference(
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
-    """Draw the responses to label, at random within each group, every group at least once.
+    """Draw the responses to label at random within each group, at least one from every group.
 
-    ``strata`` is the group of each response (document x verdict), n the labels wanted, >= 1; more
-    are drawn when there are more groups, fewer when there are fewer responses. Returns ascending
-    row numbers; the groups get shares in proportion to their sizes.
+    ``strata`` is the group of each response (document x verdict), n >= 1 the number of labels
+    wanted. More are drawn if there are more groups, fewer if there are fewer responses. Groups get
+    shares in proportion to their sizes. Returns row numbers in ascending order.
     """
     groups = grouped((key, row) for row, key in enumerate(strata))
     drawn = dict.fromkeys(groups, 1)
@@ -234,7 +247,7 @@ def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[
 
 
 class _Row(NamedTuple):
-    """A response, or a question of two; without a ``label`` it is None."""
+    """A response, or a question with two; ``label`` is None without a label."""
 
     verdict: _Value
     label: _Value | None
@@ -266,10 +279,11 @@ def _rows(
 
 
 class _Weighed(NamedTuple):
-    """Labels that are weighted by their groups.
+    """Labels weighted by the sizes of their groups.
 
-    ``shares``: value -> share of the responses that have it. ``size``: how many independent labels
-    tell as much. ``structure``: clustered by document, with these degrees of freedom, or pooled.
+    ``shares``: value -> share of the responses that have it. ``size``: the number of independent
+    labels that would tell as much. ``structure``: clustered by document, with ``df`` degrees of
+    freedom, or pooled.
     """
 
     shares: Mapping[int, float]
@@ -284,12 +298,12 @@ def _weigh(
 ) -> _Weighed | Corrected:
     """Weigh the labels, or return why they do not allow a correction.
 
-    The variance is that of what each verdict lets expect, over the number of responses, and
-    ``W_h^2 s_h^2 / n_h`` of each group: a response that is labeled counts once. Groups are labeled
-    too thinly for figures of their own, and rare errors would be taken for none: s_h^2, and what to
-    expect, are those of all labels at the same verdict, and half a label more that is shared by all
-    values. That half is this project's, chosen by ``benchmarks/audit_coverage.py``. Of documents
-    that are many it is no less than ``CR2`` of their totals.
+    The variance has two terms: the variance of the expected value at each response's verdict, over
+    the number of responses, and ``W_h^2 s_h^2 / n_h`` of each group; a labeled response counts
+    once. Groups have too few labels for figures of their own, and rare errors would be missed. So
+    s_h^2 and the expected value come from all labels at the same verdict, plus half a label that
+    all values share. That half is this project's choice, by ``benchmarks/audit_coverage.py``. With
+    many documents the variance is at least ``CR2`` of their totals.
     """
     sizes = Counter(row.group for row in rows)
     groups = grouped((row.group, row) for row in rows if row.label is not None)
@@ -358,7 +372,7 @@ def _quantile(confidence: float, df: float | None) -> float:
 def _tail(ratio: float, df: float | None) -> float:
     special = scipy_special()
     p = float(special.ndtr(ratio) if df is None else special.stdtr(df, ratio))
-    # A chance is never 0 or 1, if too near for a float.
+    # A chance is never exactly 0 or 1, even if it is too close for a float.
     return min(max(p, sys.float_info.min), 1 - sys.float_info.epsilon / 2)
 
 

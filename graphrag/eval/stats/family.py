@@ -1,4 +1,4 @@
-"""A family of comparisons: corrected p, intervals that hold together, equivalence, verdicts."""
+"""Judges a family of comparisons: corrected p, simultaneous intervals, equivalence, verdicts."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -26,11 +26,11 @@ _Limits = Callable[[float], tuple[float, float]]
 
 
 class Inference(NamedTuple):
-    """How one difference is judged.
+    """The limits and the test of one difference.
 
-    ``limits``: confidence in (0, 1) -> two-sided limits in [-1, 1]. ``outside``: (lowest, highest)
-    -> one-sided p, uncorrected, of the null that the true difference is as low as the first or as
-    high as the second.
+    ``limits``: takes a confidence in (0, 1) and returns two-sided limits in [-1, 1]. ``outside``:
+    takes (lowest, highest) and returns the uncorrected one-sided p of the null that the true
+    difference is at most ``lowest`` or at least ``highest``.
     """
 
     limits: _Limits
@@ -39,13 +39,15 @@ class Inference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FamilyFigures:
-    """What a comparison says as one of a family that was fixed beforehand; None without pairs.
+    """The figures of a comparison as one of a family fixed beforehand; None without pairs.
 
-    With 95 % confidence all intervals ``low_simultaneous`` to ``high_simultaneous``, in [-1, 1],
-    hold their true differences together; 0 lies inside exactly when ``p_holm`` is above 5 %, and at
-    an end when the test alone rules it out. ``p_equivalence`` is of the null that the true
-    difference is ``equivalence_margin``, in (0, 1), or more, either way, corrected by Bonferroni.
-    ``is_equivalent``: it is shown to be smaller than the margin, however the missing scores fell.
+    - ``low_simultaneous``, ``high_simultaneous``: limits in [-1, 1]. With 95 % confidence, all such
+      intervals of the family contain their true differences. 0 lies inside exactly if ``p_holm`` is
+      above 5 %, and at an end if only the test rules it out.
+    - ``p_equivalence``: p of the null that the true difference is ``equivalence_margin``, in (0,
+      1), or more in either direction, corrected by Bonferroni.
+    - ``is_equivalent``: whether it is shown to be smaller than the margin, whatever the missing
+      scores.
     """
 
     low_simultaneous: float | None
@@ -56,15 +58,16 @@ class FamilyFigures:
 
 
 def inference_of(result: PairedDifference, counts: PairCounts) -> Inference:
-    """Return how a comparison that was planned beforehand, of these counts, is judged.
+    """Return the limits and the test of a comparison that was planned beforehand.
 
-    Limits of ``difference_interval``; Tango's score test, see ``score_p``, of as many questions
-    as the interval counts, where it counts those of a document as fewer.
+    ``counts`` are its pairs. The limits are those of ``difference_interval``. The test is Tango's
+    score test, see ``score_p``, on as many questions as the interval counts: fewer, if questions of
+    one document move together.
     """
     if result.is_graded:
         return _inference_of_items(result.difference or 0.0, counts)
 
-    signs = count_signs(counts)  # two means that are alike may be any share
+    signs = count_signs(counts)  # two equal means may be any share
     share = 1 / _inflation(result)
     sizes = share * result.n10, share * result.n01, share * result.n_pairs
     return Inference(partial(_limits_of_signs, signs), partial(_outside_signs, *sizes))
@@ -80,7 +83,7 @@ def _outside_signs(n10: float, n01: float, n: float, lowest: float, highest: flo
 
 
 def _inference_of_items(difference: float, items: PairCounts) -> Inference:
-    """Return how a difference of item means is judged: by the interval alone, turned round."""
+    """Return the inference on a difference of item means, whose test is its interval inverted."""
     pairs, documents = one_by_one(items)
     limits = partial(_limits_of_items, [signed_difference(pair) for pair in pairs], documents)
     return Inference(limits, partial(_outside_items, limits, difference))
@@ -112,10 +115,11 @@ def _outside_items(limits: _Limits, difference: float, lowest: float, highest: f
 def score_p(n10: float, n01: float, n: float, bound: float) -> float:
     """Return the one-sided p of the null that a paired difference is ``bound`` or more.
 
-    Of discordant pairs each way, and all pairs, n > 0; they need not be whole. The score test of
-    Tango 1998, doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B. Its spread is
-    that of the null: with Bonett-Price limits, which take that of the data, a difference of the
-    margin at a discordance of little more was called equivalent in up to 6.8 % instead of 5 %.
+    ``n10`` and ``n01`` are the discordant pairs each way, ``n`` > 0 all pairs; they need not be
+    whole. The score test of Tango 1998,
+    doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B. Its spread is that of the
+    null. Bonett-Price limits take the spread of the data: with them, a difference of the margin at
+    little more discordance was called equivalent in up to 6.8 % of cases instead of 5 %.
     """
     bound = min(max(bound, _EDGE - 1), 1 - _EDGE)
     b = -n10 - n01 + (2 * n - n10 + n01) * bound
@@ -128,12 +132,12 @@ def score_p(n10: float, n01: float, n: float, bound: float) -> float:
 
 
 def correct_family(results: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """Correct the tests of a family, and what they can find, for its size.
+    """Correct the tests of a family, and the differences they can detect, for the family's size.
 
-    Those without p are not counted in it. ``detectable_at_80`` is at the level that Holm's method
-    asks of the first of its tests, so that it finds such a difference with at least 80 % power
-    whatever the other comparisons show. Where the interval is wider than that of independent
-    questions, as these move together within documents, the questions count as so many fewer.
+    Comparisons without p are not counted. ``detectable_at_80`` is computed at the level that Holm's
+    method asks of its first test: such a difference is found with at least 80 % power whatever the
+    other comparisons show. If the interval is wider than that of independent questions, because the
+    questions of a document move together, the questions count as correspondingly fewer.
     """
     tests = [result.p for result in results]
     n_tests = max(1, sum(p is not None for p in tests))
@@ -146,14 +150,15 @@ def correct_family(results: Sequence[PairedDifference]) -> list[PairedDifference
 def simultaneous_limits(
     results: Sequence[PairedDifference], inferences: Sequence[Inference]
 ) -> list[tuple[float, float] | tuple[None, None]]:
-    """Return limits that hold together for a whole family; None where there is no ``p_holm``.
+    """Return limits that hold together for a whole family.
 
-    Each at ``1 - ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts moves to 0,
-    as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
-    doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most when
-    Holm's method takes a side wrongly, ``ALPHA / 2``; the other errors then add up to ``(K - 1/2) /
-    (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum would be 6.7 % for
-    three methods.
+    They are None for a comparison without ``p_holm``. Each interval is computed at confidence ``1 -
+    ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts is moved to 0, as Guilbaud
+    2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008, doi:10.1002/sim.3338, do for
+    one-sided tests. The chance that any moved end is wrong is at most that of Holm's method
+    claiming a wrong direction, ``ALPHA / 2``. The other errors add up to ``(K - 1/2) / (2 K - 1) =
+    1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum would be 6.7 % for three
+    methods.
     """
     n_tests = max(1, sum(result.p is not None for result in results))
     limits: list[tuple[float, float] | tuple[None, None]] = []
@@ -178,14 +183,14 @@ def compare_family(
 ) -> list[FamilyFigures]:
     """Return simultaneous intervals and tests of equivalence for a whole family.
 
-    ``results`` as ``correct_family`` returned them; ValueError unless the margin is in (0, 1).
+    ``results`` are those of ``correct_family``. Raises ValueError unless the margin is in (0, 1).
 
     Intervals: see ``simultaneous_limits``.
 
-    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``ALPHA / K``. As
-    only one of a pair's two nulls can be true, the family counts K tests. Claims of equivalence are
-    wrong in at most 5 %, and so are claims of a difference; the two are not corrected for one
-    another.
+    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``ALPHA / K``.
+    Only one of a pair's two nulls can be true, so that the family counts K tests. Claims of
+    equivalence are wrong in at most 5 % of families, and so are claims of a difference; the two are
+    not corrected for each other.
     """
     if not 0 < margin < 1:
         raise ValueError(f"the equivalence margin must lie in (0, 1), not {margin!r}")
@@ -220,7 +225,7 @@ def compare_family(
 
 
 def _inflation(result: PairedDifference) -> float:
-    """Return by how much more the difference varies than that of independent questions, >= 1."""
+    """Return how much more the difference varies than that of independent questions, >= 1."""
     if result.low is None or result.high is None:
         return 1.0
     low, high = bonett_price(result.n10, result.n01, result.n_pairs)
@@ -228,7 +233,7 @@ def _inflation(result: PairedDifference) -> float:
 
 
 def _detectable(result: PairedDifference, alpha: float) -> float | None:
-    # One that was left out, or that even a difference of 1 would not be, stays so.
+    # It stays None if the comparison was left out, or if even a difference of 1 is too small.
     if result.detectable_at_80 is None or result.discordance is None:
         return None
     if result.is_graded:
@@ -242,8 +247,8 @@ def _detectable(result: PairedDifference, alpha: float) -> float | None:
 def shown_sign(result: PairedDifference) -> int:
     """Return which side is shown to be better: 1 for a, -1 for b, 0 for neither.
 
-    By ``p_holm`` where there is one, else by ``p``; neither when too many scores are missing, or
-    they could turn the difference around.
+    It is decided by ``p_holm`` if there is one, otherwise by ``p``. Neither side is better if too
+    many scores are missing, or if they could turn the difference around.
     """
     p = result.p if result.p_holm is None else result.p_holm
     if result.difference is None or p is None or p > ALPHA:
@@ -256,18 +261,21 @@ def shown_sign(result: PairedDifference) -> int:
 def verdict_in_words(
     result: PairedDifference, a: str, b: str, family: FamilyFigures | None = None
 ) -> str:
-    """Say what a comparison of two methods showed, as one of its family where there is one.
+    """Say what a comparison of two methods showed, as one of its family if there is one.
 
-    "nothing to compare"; "undecided: ...", when less than 95 % of the pairs have verdicts;
-    "unresolved: ...", when the missing verdicts could turn the answer; "<a> better than <b>" (or
-    the reverse), with ", by less than 5 points" where that is shown as well; "equivalent within ±5
-    points"; or "no difference shown; the smallest that this many questions find with 80 % power is
-    6.8 points", in a family "unknown: no difference shown; ...".
+    - "nothing to compare"
+    - "undecided: ...", if less than 95 % of the pairs have verdicts
+    - "unresolved: ...", if the missing verdicts could turn the answer
+    - "<a> better than <b>" (or the reverse), with ", by less than 5 points" if that is shown as
+      well
+    - "equivalent within ±5 points"
+    - "no difference shown; the smallest that this many questions find with 80 % power is 6.8
+      points", in a family "unknown: no difference shown; ..."
     """
     if result.difference is None or result.p is None:
         return "nothing to compare"
     if not has_verdicts(result):
-        share = f"{floor(100 * (result.coverage or 0) + _EDGE)} %"  # under 95 % it isn't 95
+        share = f"{floor(100 * (result.coverage or 0) + _EDGE)} %"  # rounded down, so never 95
         return f"undecided: {share} of the pairs that were planned have both verdicts"
     missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
     sign = shown_sign(result)
@@ -298,7 +306,7 @@ def _can_turn(result: PairedDifference) -> bool:
 
 
 def describe_tests(results: Sequence[PairedDifference]) -> list[str]:
-    """Say once, below comparisons, what their intervals and p are and what p can't know."""
+    """Say once, below comparisons, what their intervals and p are and what p can't show."""
     compared = [result for result in results if result.p is not None]
     if not compared:
         return []

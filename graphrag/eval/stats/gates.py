@@ -1,4 +1,4 @@
-"""The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts of two runs."""
+"""Decides whether a new run is worse than a baseline: FAIL, PASS or INCONCLUSIVE per metric."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class GateOutcome(StrEnum):
 
 
 def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
-    """Return FAIL if any answer is, PASS if all are, else INCONCLUSIVE (also for none)."""
+    """Return FAIL if any answer is FAIL, PASS if all are PASS, else INCONCLUSIVE, also for none."""
     answers = set(outcomes)
     if GateOutcome.FAIL in answers:
         return GateOutcome.FAIL
@@ -50,7 +50,7 @@ def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
 class Reason:
     """Why a gate answers as it does; ``str`` of it is the sentence.
 
-    ``kind``: the words, with {} for each of the ``figures``, which are written as they are shown.
+    ``kind``: the words, with {} for each of the ``figures``, which are the formatted numbers.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Reason:
         return self.kind.format(*self.figures)
 
     def and_also(self, other: "Reason") -> "Reason":
-        """Return both as one."""
+        """Return one reason that gives both."""
         return Reason(f"{self.kind}; {other.kind}", (*self.figures, *other.figures))
 
 
@@ -71,11 +71,13 @@ _OPEN = Reason("")
 class GateCase:
     """One metric of one method in two runs.
 
-    ``pairs``: (new, baseline), one a question that both runs were to answer; 0, 1 or None (verdict
-    missing), with their ``documents``. ``margin``: the loss that is still accepted, in (0, 1).
-    ``coverages`` of new run and baseline: the share of the verdicts that exist, else taken from the
-    pairs. ``undecided``: why the pairs can't decide, as when the index is another. ``assumed``:
-    what the decision takes for granted.
+    - ``pairs``: (new score, baseline score) per question that both runs had to answer; 0, 1, or
+      None if the verdict is missing. ``documents``: the document of each pair.
+    - ``margin``: the loss that is still accepted, in (0, 1).
+    - ``coverages``: of the new run and the baseline, the share of the verdicts that exist; None:
+      taken from the pairs.
+    - ``undecided``: why the pairs can't decide, for example because the index is another one.
+    - ``assumed``: what the decision takes for granted.
     """
 
     pairs: Sequence[Pair]
@@ -88,16 +90,18 @@ class GateCase:
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """The gate's answer on one metric of one method; figures of the pairs are None without any.
+    """The gate's answer on one metric of one method; figures of the pairs are None without pairs.
 
-    ``n_pairs`` questions have both verdicts, ``n_dropped_pairs`` lack
-    one, ``n_baseline`` have a score in the baseline. ``difference``: new run less baseline, in
-    [-1, 1]; ``lower_bound``: its one-sided 95 % limit, named by ``bound``; ``margin``: the loss
-    that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
-    ``p_family``: what this metric entered Holm's family with: of one that is not complete the p
-    with every missing verdict in favor of the new run; ``p_holm``: that one corrected.
-    ``coverage``, ``baseline_coverage``: share of the verdicts that exist. ``is_complete``: more
-    questions would decide, as nothing else keeps the pairs from it.
+    - ``n_pairs`` questions have both verdicts, ``n_dropped_pairs`` lack one, ``n_baseline`` have a
+      score in the baseline.
+    - ``difference``: new run less baseline, in [-1, 1]. ``lower_bound``: its one-sided 95 % limit,
+      named by ``bound``. ``margin``: the loss that is accepted.
+    - ``p``: one-sided, for "newly wrong > newly right", named by ``test``.
+    - ``p_family``: the p with which this metric entered Holm's family; if verdicts are missing, the
+      p with every missing one in favor of the new run. ``p_holm``: this p, corrected.
+    - ``coverage``, ``baseline_coverage``: share of the verdicts that exist.
+    - ``is_complete``: whether the pairs allow a decision; INCONCLUSIVE then means too few
+      questions.
     """
 
     outcome: GateOutcome
@@ -121,15 +125,15 @@ class GateDecision:
 
 
 def decide_gates(cases: Mapping[_Key, GateCase]) -> dict[_Key, GateDecision]:
-    """Decide on the primary metrics, the tests of several corrected by Holm.
+    """Decide on the primary metrics; the tests of several are corrected by Holm's method.
 
-    What is missing may not be missing at random: when a coverage is under 95 %, when the two are
-    more than 2 points apart, when the pairs are under 95 % of the baseline's scored questions, or
-    without pairs, it is INCONCLUSIVE, and FAIL only if the test fails with every missing verdict in
-    favor of the new run; the metric stays in the family. Else FAIL at p <= .05, else PASS when the
-    lower bound lies above -margin, else INCONCLUSIVE.
+    Verdicts may not be missing at random. If a coverage is below 95 %, the two coverages are more
+    than 2 points apart, the pairs are fewer than 95 % of the baseline's scored questions, or there
+    are no pairs, the answer is INCONCLUSIVE; it is FAIL only if the test fails even with every
+    missing verdict in favor of the new run. The metric stays in the family. In all other cases it
+    is FAIL at p <= .05, PASS if the lower bound is above -margin, and INCONCLUSIVE otherwise.
 
-    ValueError if a score is not 0, 1 or None.
+    Raises ValueError if a score is not 0, 1 or None.
     """
     tested = {metric: _test(case) for metric, case in cases.items()}
     family = holm([draft.p_family for draft, _ in tested.values()])
@@ -140,7 +144,7 @@ def decide_gates(cases: Mapping[_Key, GateCase]) -> dict[_Key, GateDecision]:
 
 
 def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
-    """Return a decision without the family's part and the answer, and what is missing for one."""
+    """Return a decision that lacks the answer and the correction, and what is missing for one."""
     pairs = case.pairs
     documents = [document or None for document in case.documents or [None] * len(pairs)]
     counts = Counter[tuple[Score, Score, Hashable]](
@@ -159,7 +163,7 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
     lower, bound = _lower_bound(counts)
     p_family = p
     if case.undecided is not None:
-        p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
+        p_family = None if p is None else 1.0  # it counts in the family and can't fail
     elif incomplete is not None:
         shares = [share for share in (new, old) if share is not None]
         unseen = ceil((1 - min(shares, default=1.0)) * len(pairs) - 1e-9) - (len(pairs) - n)
@@ -190,8 +194,8 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
 def _lower_bound(counts: PairCounts) -> tuple[float | None, str]:
     """Return the one-sided 95 % limit of the difference, and its name.
 
-    Of documents that are many it is clustered. Few documents may only narrow it, which the gate
-    does not use: its limit pools them then.
+    The limit is clustered if there are many documents. Few documents could only narrow it: the gate
+    does not use that, and pools them.
     """
     tallies = tally_documents(counts)
     if not tallies:
@@ -205,10 +209,10 @@ def _lower_bound(counts: PairCounts) -> tuple[float | None, str]:
 
 
 def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int) -> float | None:
-    """Return the test's p with whatever is missing, and ``unseen`` more, as good as it can be.
+    """Return the test's p if all that is missing, and ``unseen`` pairs more, favored the new run.
 
-    The p is the largest that the missing verdicts could have given: each verdict in
-    favor of the new run raises it, by question as well as by document.
+    It is the largest p that the missing verdicts could give: each verdict in favor of the new run
+    raises it, by question as well as by document.
     """
     if not pairs:
         return None
@@ -224,7 +228,7 @@ def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int
 def _incompleteness(
     new: float | None, old: float | None, n_pairs: int, n_baseline: int
 ) -> Reason | None:
-    """Return what is missing for a decision on the pairs; None when they are enough."""
+    """Return what is missing for a decision on the pairs; None if they are enough."""
     shares = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
     for run, share in shares.items():
         if share < MIN_COVERAGE:
@@ -286,5 +290,5 @@ def _answer(
 
 
 def percent_below(share: float) -> str:
-    """Return a share that is under a bound in per cent, rounded down: 94.96 is not 95.0."""
+    """Return a share below a bound in percent, rounded down, so that 94.96 does not become 95.0."""
     return f"{floor(1000 * share + 1e-9) / 10:.1f}%"

@@ -1,7 +1,7 @@
-"""Means with their intervals, for any structure of documents.
+"""Computes means with intervals that allow for questions grouped by document.
 
-What takes arrays has documents as their last axis, so that ``benchmarks/coverage.py`` draws many
-data sets at once through the very formulas that a report uses.
+Functions on arrays have the documents on the last axis, so that ``benchmarks/coverage.py`` can draw
+many data sets at once with the same formulas as a report.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Limits: TypeAlias = tuple[Floats, Floats]
 Score: TypeAlias = bool | int | float | None
 Totals: TypeAlias = Mapping[Hashable, tuple[float, int]]
-"""Document -> the sum of its scores, and how many they are (>= 1)."""
+"""Document -> the sum of its scores, and the number of its scores (>= 1)."""
 
 CONFIDENCE = 0.95
 FEW_DOCUMENTS = 10
@@ -42,11 +42,11 @@ def scipy_special() -> Any:
 
 
 class Structure(StrEnum):
-    """How the documents of the questions enter an interval.
+    """How an interval treats the documents of the questions.
 
-    ``POOLED``: not at all, as there is one or they are not known. ``STRATIFIED``: they are fixed:
-    new questions on these documents. ``CLUSTERED``: they are drawn as well: new questions on
-    documents like these.
+    ``POOLED``: it ignores them, because there is one or they are not known. ``STRATIFIED``: they
+    are fixed; the interval is for new questions on these documents. ``CLUSTERED``: they are drawn
+    as well; the interval is for new questions on documents like these.
     """
 
     POOLED = "pooled"
@@ -56,9 +56,9 @@ class Structure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean in the unit of the n scores behind it, with 95 % limits around it.
+    """A mean of n scores, in their unit, with 95 % limits around it.
 
-    ``mean`` is None when n is 0, a limit when it is undefined; ``method`` names the interval.
+    ``mean`` is None if n is 0. A limit is None if it is undefined. ``method`` names the interval.
     """
 
     mean: float | None
@@ -79,11 +79,12 @@ class DocumentMean:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """What may be said of new documents (estimand B), by the name of ``label``.
+    """What can be said about new documents, under the name ``label``.
 
-    ``documents`` in the order of their first value; ``estimate``: unweighted mean of their means,
-    see ``t_estimate``. ``n_agreeing``: documents whose mean has the sign of the mean over all
-    values, None when that is 0. ``note``: a warning when there are fewer than 10 documents.
+    ``documents`` are in the order of their first value. ``estimate`` is the unweighted mean of
+    their means, see ``t_estimate``. ``n_agreeing`` counts the documents whose mean has the sign of
+    the mean over all values; None if that is 0. ``note`` is a warning if there are fewer than 10
+    documents.
     """
 
     documents: tuple[DocumentMean, ...]
@@ -94,13 +95,13 @@ class DocumentView:
 
 
 def choose_structure(sizes: Mapping[Hashable, int]) -> Structure:
-    """Choose by how many documents there are, and how many questions (>= 1) each has.
+    """Choose a structure by the number of documents and of questions (>= 1) on each.
 
-    ``POOLED`` for one document, or when one is not known (None). ``CLUSTERED`` for ten or more,
-    unless fewer than ten hold 95 % of the questions or they are so unequal that fewer than 5
+    ``POOLED`` for one document, or if one is not known (None). ``CLUSTERED`` for ten or more,
+    unless fewer than ten hold 95 % of the questions, or they are so unequal that fewer than 5
     degrees of freedom are left, where the t approximation fails (Pustejovsky and Tipton 2018,
-    doi:10.1080/07350015.2016.1247004). Else ``STRATIFIED``. ``benchmarks/coverage.py`` measures
-    the choice.
+    doi:10.1080/07350015.2016.1247004). Otherwise ``STRATIFIED``. ``benchmarks/coverage.py``
+    measures the choice.
     """
     if len(sizes) < 2 or None in sizes:
         return Structure.POOLED
@@ -114,15 +115,15 @@ def choose_structure(sizes: Mapping[Hashable, int]) -> Structure:
 
 
 def name_interval(kind: str, structure: Structure) -> str:
-    """Return the name of an interval, with how the documents enter unless there is one."""
+    """Return the name of an interval, with its structure unless that is ``POOLED``."""
     return kind if structure is Structure.POOLED else f"{kind}, {structure.value} by document"
 
 
 def warn_of_documents(sizes: Mapping[Hashable, int]) -> str | None:
-    """Say, without a full stop, what a test between methods can't know where documents are few.
+    """Say what a test between methods can't know if there are few documents, without a full stop.
 
-    None for one document, for documents that are not known, of one question each, or many enough
-    to be taken as drawn.
+    None for one document, for unknown documents, for one question on each, and for documents that
+    are many enough to be taken as drawn.
     """
     if choose_structure(sizes) is not Structure.STRATIFIED or max(sizes.values()) == 1:
         return None
@@ -133,11 +134,11 @@ def warn_of_documents(sizes: Mapping[Hashable, int]) -> str | None:
 
 
 def cr2_variance(totals: Floats, sizes: Floats) -> Floats:
-    """Return the variance of the mean over all questions, two or more documents taken as drawn.
+    """Return the variance of the mean over all questions, with documents taken as drawn.
 
-    ``totals`` are the sums of each document's values, ``sizes`` how many they are. CR2 of Bell and
-    McCaffrey 2002 (Survey Methodology 28, 169-181) for a mean, ``sum_g s_g^2 / (1 - n_g / N) /
-    N^2`` with s_g the sum of the residuals of document g.
+    There are two or more documents. ``totals`` are the sums of each document's values, ``sizes``
+    the numbers of its values. CR2 of Bell and McCaffrey 2002 (Survey Methodology 28, 169-181) for a
+    mean, ``sum_g s_g^2 / (1 - n_g / N) / N^2`` with s_g the sum of the residuals of document g.
     """
     n = sizes.sum(axis=-1, keepdims=True)
     residuals = totals - sizes * totals.sum(axis=-1, keepdims=True) / n
@@ -149,9 +150,10 @@ def cr2_variance(totals: Floats, sizes: Floats) -> Floats:
 def degrees_of_freedom(sizes: Floats) -> Floats:
     """Return the degrees of freedom of ``cr2_variance``: from 1 to the documents less one.
 
-    Satterthwaite's approximation of Bell and McCaffrey 2002 for independent values of one
-    variance, in closed form for a mean: with p_g = n_g / N, ``1 / df = sum_g p_g^2 +
-    sum_(g != h) p_g^2 p_h^2 / ((1 - p_g) (1 - p_h))``.
+    Satterthwaite's approximation of Bell and McCaffrey 2002 for independent values of one variance,
+    in closed form for a mean: with p_g = n_g / N, ``1 / df = sum_g p_g^2 + sum_(g != h) p_g^2 p_h^2
+    / ((1
+    - p_g) (1 - p_h))``.
     """
     share = sizes / sizes.sum(axis=-1, keepdims=True)
     pulls = share**2 / (1 - share)
@@ -170,20 +172,22 @@ def effective_size(
 ) -> tuple[Floats, Floats]:
     """Return how many independent values tell as much as these, > 0, and the quantile to use.
 
-    ``totals``, ``squares`` of shape (..., documents): sums of each document's values and of their
-    squares; ``sizes`` (documents): how many they are, >= 1; ``n_off`` (...): values that are not
-    the most common one. The quantile, two-sided at ``confidence`` in (0, 1), is that of t for
-    ``CLUSTERED``, else the normal one.
+    - ``totals``, ``squares``: of shape (..., documents): sums of each document's values and of
+      their squares.
+    - ``sizes``: of shape (documents): number of values of each, >= 1.
+    - ``n_off``: of shape (...): number of values that differ from the most common value.
 
-    The number of values divided by the design effect: the variance of their mean by that of
-    independent ones (Kish 1965; Korn and Graubard 1998, Survey Methodology 24, 193-201; Dean and
-    Pagano 2015, doi:10.1093/jssam/smv024). The variance is CR2 for ``CLUSTERED``, and the sum of
-    the documents' own for ``STRATIFIED``, where a document with one value counts by the variance of
-    all. Values that are nearly all alike tell nothing of a design effect, so that it is averaged,
-    by ``n_off``, with a cautious one: for ``STRATIFIED`` 1, its most (Hoeffding 1956), with the
-    weight of one value; for ``CLUSTERED`` that of documents which answer as one, ``sum_g n_g^2 /
-    N``, with the weight of .3 values. That averaging, and the least design effect of 1/4, are this
-    project's, chosen by ``benchmarks/coverage.py``.
+    The quantile is two-sided at ``confidence`` in (0, 1): of t for ``CLUSTERED``, else normal.
+
+    The size is the number of values divided by the design effect: the variance of their mean
+    divided by that of independent values (Kish 1965; Korn and Graubard 1998, Survey Methodology 24,
+    193-201; Dean and Pagano 2015, doi:10.1093/jssam/smv024). The variance is CR2 for ``CLUSTERED``.
+    For ``STRATIFIED`` it is the sum of the documents' own variances; a document with one value
+    counts with the variance of all. Values that are nearly all equal tell nothing about a design
+    effect. So it is averaged, by ``n_off``, with a cautious one: for ``STRATIFIED`` 1, its maximum
+    (Hoeffding 1956), with the weight of one value; for ``CLUSTERED`` that of documents whose values
+    are all equal, ``sum_g n_g^2 / N``, with the weight of .3 values. That averaging, and the least
+    design effect of 1/4, are this project's choice, by ``benchmarks/coverage.py``.
     """
     n = sizes.sum()
     normal = scipy_special().ndtri((1 + confidence) / 2)
@@ -203,11 +207,11 @@ def effective_size(
 
 
 def mean_limits(totals: Floats, sizes: Floats, structure: Structure, confidence: float) -> Limits:
-    """Return the limits of the mean of scores in [0, 1]: Wilson's of ``effective_size``.
+    """Return Wilson's limits, at ``effective_size``, of the mean of scores in [0, 1].
 
     ``totals`` of shape (..., documents) are sums of scores, ``sizes`` their numbers, >= 1. Scores
-    between 0 and 1 are taken to vary as much as 0/1 scores of that mean: the limits are wider than
-    needed, never narrower.
+    between 0 and 1 are taken to vary as much as 0/1 scores of the same mean: the limits may be
+    wider than needed, never narrower.
     """
     total, n = totals.sum(axis=-1), sizes.sum()
     n_off = np.minimum(total, n - total)
@@ -220,7 +224,7 @@ def mean_limits(totals: Floats, sizes: Floats, structure: Structure, confidence:
 def proportion_interval(
     count: float, n: float, method: str, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """Return the limits of a proportion, n > 0, inside [0, 1] and around ``count / n``.
+    """Return the limits of a proportion ``count / n``, n > 0; they are inside [0, 1] and around it.
 
     ``method`` is one of ``statsmodels.stats.proportion.proportion_confint``.
     """
@@ -242,7 +246,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def present(scores: Sequence[Score], low: float, high: float) -> Floats:
-    """Return the scores that are there; ValueError if one is NaN or outside [low, high]."""
+    """Return the scores that are not None; ValueError if one is NaN or outside [low, high]."""
     values = np.array([score for score in scores if score is not None], dtype=np.float64)
     if not bool(np.all((values >= low) & (values <= high))):
         raise ValueError(f"every score must lie in [{low:g}, {high:g}] or be None")
@@ -252,9 +256,9 @@ def present(scores: Sequence[Score], low: float, high: float) -> Floats:
 def group_by_document(
     values: Sequence[Score], documents: Sequence[Hashable]
 ) -> dict[Hashable, Floats]:
-    """Return the values of each document, None left out, documents without any left out.
+    """Return document -> its values, without None; documents without a value are left out.
 
-    ValueError if the lengths differ or a value is not finite.
+    Raises ValueError if the lengths differ or a value is not finite.
     """
     pairs = [(d, float(v)) for v, d in zip(values, documents, strict=True) if v is not None]
     for _, value in pairs:
@@ -272,13 +276,13 @@ def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) ->
 def mean_binary(scores: Sequence[Score], documents: Sequence[Hashable] | None = None) -> Estimate:
     """Return the mean of a 0/1 metric with the interval that fits its documents.
 
-    ``scores``: 0, 1, or None (left out); item means over repeats, in [0, 1], are taken as well,
-    with an interval that is never narrower than needed. ``documents``: of each score; None: not
+    ``scores`` are 0, 1, or None (left out). Item means over repeats, in [0, 1], are allowed; their
+    interval may be wider than needed. ``documents`` has the document of each score; None: not
     known.
 
-    Limits inside [0, 1] and never of no width: Wilson's of one document
-    (``statsmodels...proportion_confint``), else ``mean_limits`` by ``choose_structure``. ValueError
-    if a score is NaN or outside [0, 1], or the lengths differ.
+    The limits are inside [0, 1] and never equal: Wilson's for one document
+    (``statsmodels...proportion_confint``), else ``mean_limits`` by ``choose_structure``. Raises
+    ValueError if a score is NaN or outside [0, 1], or the lengths differ.
     """
     present(scores, 0, 1)
     places: Sequence[Hashable] = [None] * len(scores) if documents is None else documents
@@ -286,7 +290,7 @@ def mean_binary(scores: Sequence[Score], documents: Sequence[Hashable] | None = 
 
 
 def share_of_totals(totals: Totals) -> Estimate:
-    """Return what ``mean_binary`` does for scores in [0, 1] with these sums."""
+    """Return ``mean_binary`` of scores in [0, 1] with these sums."""
     sizes = {document: size for document, (_, size) in totals.items()}
     total, n = sum(part for part, _ in totals.values()), sum(sizes.values())
     structure = choose_structure(sizes)
@@ -306,7 +310,7 @@ def share_of_totals(totals: Totals) -> Estimate:
 def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
     """Return the mean with its t interval, cut to the limits.
 
-    The interval is None for fewer than two values and for values that are all equal.
+    The interval is None for fewer than two values, and if all values are equal.
     """
     n = len(values)
     mean = float(values.mean()) if n else None
@@ -318,7 +322,7 @@ def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
 
 
 def _clip(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
-    """Return an estimate whose interval lies within the limits, and around its mean."""
+    """Return an estimate with its interval cut to the limits, and still around its mean."""
     mean, low, high = estimate.mean, estimate.low, estimate.high
     if mean is None or low is None or high is None:
         return estimate
@@ -327,9 +331,9 @@ def _clip(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
 
 
 def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
-    """Return the mean of each document and what they say of new documents (estimand B).
+    """Return the mean of each document, and what the means say about new documents.
 
-    The values lie in ``limits``, to which the interval is cut. t over document means: Ibragimov and
+    The values are in ``limits``, to which the interval is cut. t over document means: Ibragimov and
     Mueller 2010, doi:10.1198/jbes.2009.08046.
     """
     means = tuple(
@@ -352,10 +356,10 @@ def scale_interval(
 ) -> tuple[float | None, float | None, str]:
     """Return two-sided limits of the mean of real-valued scores or differences, and their name.
 
-    One a question, finite or None (left out), and its document, None where it is not known. The
-    limits are None under two differences or when all are equal. ``mean +- t sqrt(s^2 / m)`` with m
-    the questions that count, see ``effective_size``; degrees of freedom n - 1, n less the
-    documents, or those of CR2. ValueError as ``group_by_document``.
+    Each question has one finite score, or None (left out), and a document, None if it is not known.
+    The limits are None for fewer than two scores, or if all are equal. ``mean +- t sqrt(s^2 / m)``
+    with m the questions that count, see ``effective_size``. The degrees of freedom are n - 1, n
+    less the number of documents, or those of CR2. Raises ValueError as ``group_by_document`` does.
     """
     groups = group_by_document(differences, documents)
     structure = choose_structure({key: len(group) for key, group in groups.items()})

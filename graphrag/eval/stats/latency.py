@@ -1,4 +1,4 @@
-"""Latency and money: quantiles, Fieller, Pareto."""
+"""Computes latency quantiles, the cost per correct answer, and which methods no other one beats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from graphrag.eval.stats.intervals import CONFIDENCE, Floats, scipy_stats
 
 
 class Latency(NamedTuple):
-    """Seconds, >= 0, until the answer; censored: until a search that failed was given up."""
+    """Seconds, >= 0, until the answer; if ``censored``, until a search that failed was given up."""
 
     seconds: float
     censored: bool = False
@@ -19,11 +19,12 @@ class Latency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LatencyQuantile:
-    """A quantile of the latency of n searches, in seconds; None without any.
+    """A quantile of the latency of n searches, in seconds; None without searches.
 
-    ``at_least`` is set instead of ``value`` when it falls among the ``n_censored`` ones. ``low``,
-    ``high``: order-statistic limits (at least 95 %); None when there are too few searches (the
-    upper one of p95 needs 72, both of the median need 6) or the limit is censored.
+    ``at_least`` is set instead of ``value`` if the quantile falls among the ``n_censored``
+    searches. ``low`` and ``high`` are order-statistic limits (at least 95 %). They are None if
+    there are too few searches (the upper limit of p95 needs 72, both limits of the median need 6),
+    or if the limit is censored.
     """
 
     value: float | None
@@ -37,11 +38,11 @@ class LatencyQuantile:
 
 @dataclass(frozen=True, slots=True)
 class CostPerCorrect:
-    """Money, or any other cost, per correct answer, with Fieller limits (95 %), >= 0.
+    """Money, or any other cost, per correct answer, >= 0, with Fieller limits (95 %).
 
-    ``value`` is None when nothing is correct, or the cost of an attempt with a verdict is not
-    known; the limits when they are unbounded. ``n`` attempts have a verdict, ``n_dropped`` lack
-    theirs.
+    ``value`` is None if nothing is correct, or if the cost of an attempt with a verdict is not
+    known; the limits are None if they are unbounded. ``n`` attempts have a verdict, ``n_dropped``
+    have none.
     """
 
     value: float | None
@@ -53,15 +54,15 @@ class CostPerCorrect:
 
 
 Tradeoff: TypeAlias = tuple[float | None, float | None, float | None]
-"""What a method reaches (correctness, more is better) and takes (tokens, seconds)."""
+"""A method's correctness (more is better), tokens and seconds (less is better)."""
 
 
 def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     """Return the quantile q, in (0, 1), of the latency; censored searches are the slowest ones.
 
     Type 7 of Hyndman and Fan 1996; limits by ``scipy.stats.quantile_test``. A censored search
-    counts as slower than every finished one, which is exact for a common time limit and
-    otherwise errs to the slow side.
+    counts as slower than every finished one. That is exact for a common time limit; otherwise the
+    quantile errs on the slow side.
     """
     n = len(latencies)
     censored = sum(entry.censored for entry in latencies)
@@ -89,7 +90,7 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
 
 
 def quantile_value(latencies: Sequence[Latency], q: float) -> float | None:
-    """Return that quantile alone; None without any, and where it falls among censored ones."""
+    """Return the quantile q alone; None without latencies, and if it falls among censored ones."""
     return _type_7(_sort_seconds(latencies), q) if latencies else None
 
 
@@ -100,12 +101,12 @@ def _sort_seconds(latencies: Sequence[Latency]) -> list[float]:
 def cost_per_correct(
     costs: Sequence[float | None], correct: Sequence[float | None]
 ) -> CostPerCorrect:
-    """Return the cost of all attempts that have a verdict, divided by the correct answers.
+    """Return the cost of all attempts with a verdict, divided by the number of correct answers.
 
-    ``costs``: one an attempt, failed ones included, finite, >= 0, or None (price not known).
-    ``correct``: in [0, 1], between them for means over repeats, or None (verdict missing: the
-    attempt is left out and counted). Fieller 1954, with t quantiles on n - 1 degrees of freedom.
-    ValueError if the lengths differ.
+    ``costs`` has one entry per attempt, failed ones included: finite, >= 0, or None if the price is
+    not known. ``correct`` has its verdict, in [0, 1] (between for means over repeats); None if it
+    is missing, and the attempt is then left out and counted. Fieller 1954, with t quantiles on n -
+    1 degrees of freedom. Raises ValueError if the lengths differ.
     """
     pairs = list(zip(costs, correct, strict=True))
     judged = [(cost, float(verdict)) for cost, verdict in pairs if verdict is not None]
@@ -118,7 +119,7 @@ def cost_per_correct(
         )
     value = sum(cost for cost, _ in priced) / n_correct
     low, high = _fieller(np.array(priced, dtype=np.float64))
-    if low is not None and high is not None:  # the last digit may put both on one side
+    if low is not None and high is not None:  # rounding may put both on one side
         low, high = min(low, value), max(high, value)
     return CostPerCorrect(
         value=value, n=n, n_dropped=dropped, n_correct=n_correct, low=low, high=high

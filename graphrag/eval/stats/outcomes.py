@@ -1,4 +1,4 @@
-"""Whose fault was it: every question ends in one state, and the states add up to the plan."""
+"""Counts how searches and verdicts ended, adding up to the plan, and averages the scores."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -25,14 +25,15 @@ class State(StrEnum):
 
 
 NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
-"""Of these no judge was asked."""
+"""The states in which no judge was asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one (question, method, metric); document None when it does not matter.
+    """The end of one (question, method, metric).
 
-    ``score`` is in [0, 1] when scored, else None, as a ``Row`` sees to.
+    ``score`` is in [0, 1] if the state is scored, otherwise None (``Row`` ensures it). ``document``
+    is None if it does not matter.
     """
 
     state: State
@@ -44,18 +45,20 @@ class Outcome:
 class Outcomes:
     """One method on one metric: what was planned, what is missing, and the means.
 
-    Counts are of searches and add up to ``n_planned``; ``n_not_run`` were planned
-    and not searched: a run that was interrupted, or methods that were asked different questions.
-    Means are of questions: of one that was searched more than once, of the mean of its scores.
+    Counts are of searches and add up to ``n_planned``. ``n_not_run`` searches were planned and not
+    made: the run was interrupted, or methods were asked different questions. Means are of
+    questions; if a question was searched more than once, its value is the mean of its scores.
 
-    ``coverage``: share of the verdicts asked of the judge that exist; None when none was asked.
-    ``end_to_end``: mean over scored responses and failed searches, which count 0; what
-    ``by_method`` holds. Without a mean where no response was judged on the metric, because it was
-    not asked or as some still wait: the failed searches alone would make it 0.
-    ``given_answer``: mean over scored responses alone. ``failed_search_is_zero``: tables show
-    ``end_to_end``, else ``given_answer``, as a failed search has nothing to judge (faithfulness,
-    relevance), and both where they differ. ``bounds``: the mean that tables show if every missing
-    verdict were 0, and if every one were 1: [k/N, (k+m)/N]; None when N is 0.
+    - ``coverage``: share of the verdicts asked of the judge that exist; None if none was asked.
+    - ``end_to_end``: mean over scored responses and failed searches, which count 0; ``by_method``
+      has it. It has no mean if no response was judged on the metric, because it was not asked or
+      some still wait: failed searches alone would make it 0.
+    - ``given_answer``: mean over scored responses alone.
+    - ``failed_search_is_zero``: whether tables show ``end_to_end``. Otherwise a failed search has
+      nothing to judge (faithfulness, relevance), and they show ``given_answer``. They show both
+      where the two differ.
+    - ``bounds``: the mean that tables show if every missing verdict were 0, and if every one were
+      1: [k/N, (k+m)/N]; None if N is 0.
     """
 
     n_planned: int
@@ -89,14 +92,15 @@ def summarize_outcomes(
 ) -> Outcomes:
     """Count the states of one method on one metric, and average the scores.
 
-    ``outcomes``: outcome -> searches that ended so (few differ: counting equal ones first makes a
-    long run quick to add up), of ``n_planned``. ``failed_search_is_zero``: for correctness and
-    completeness. ``stratified``: take the intervals of estimand A, stratified by document.
-    ``is_asked``: no response waits to be judged on the metric. ``repeated``: the same outcomes by
-    question, where questions were searched more than once.
+    - ``outcomes``: outcome -> number of searches that ended so, of ``n_planned``. Counting equal
+      ones first makes a long run quick to add up.
+    - ``failed_search_is_zero``: True for correctness and completeness.
+    - ``stratified``: whether intervals allow for the documents, see ``choose_structure``.
+    - ``is_asked``: whether no response waits to be judged on the metric.
+    - ``repeated``: the same outcomes by question, if questions were searched more than once.
 
-    ValueError if there are more outcomes than were planned, or a metric that counts failed searches
-    as 0 has an abstention that was not scored.
+    Raises ValueError if there are more outcomes than planned, or if an abstention was not scored on
+    a metric that counts failed searches as 0.
     """
     counts = Counter[State]()
     for outcome, times in outcomes.items():
@@ -133,7 +137,7 @@ def summarize_outcomes(
 def _mean(
     questions: Mapping[tuple[Outcome, ...], int], counted: Collection[State], stratified: bool
 ) -> Estimate:
-    """Return the mean over questions of the mean of each one's outcomes that count."""
+    """Return the mean over questions; a question's value is the mean of its outcomes that count."""
     values = Counter[tuple[float, Hashable]]()
     for outcomes, times in questions.items():
         scores = [float(outcome.score or 0) for outcome in outcomes if outcome.state in counted]

@@ -1,4 +1,7 @@
-"""Two methods, or two runs, on the same questions: limits, tests, families, verdicts in words."""
+"""Compares two methods, or two runs, on the same questions: limits and tests of the difference.
+
+Families of comparisons and verdicts in words are in family.py.
+"""
 
 import sys
 from collections import Counter
@@ -30,24 +33,24 @@ from graphrag.eval.stats.intervals import (
 from graphrag.eval.stats.power import detectable_difference
 
 Alternative: TypeAlias = Literal["two-sided", "less"]
-"""Of a test; "less": the p value is that of a being lower than b."""
+"""The alternative of a test; for "less", p is small if a is lower than b."""
 Pair: TypeAlias = tuple[Score, Score]
 PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
-"""(score of a, score of b, document or None where it is not known) -> how many times it occurs."""
+"""(score of a, score of b, document or None if not known) -> number of questions."""
 
 N_RESAMPLES = 9_999
 MCNEMAR, BY_DOCUMENT = "mcnemar, exact", "sign-flip by document"
 BY_QUESTION = "sign-flip by question"
 PLAIN_BOUND = "bonett-price"
 MIN_COVERAGE = 0.95
-"""Share of the planned pairs that must have verdicts before anything is claimed."""
+"""Share of the planned pairs that must have both verdicts before anything is claimed."""
 _BATCH_VALUES = 2_000_000
 _EDGE = 1e-9
 _POWER, _LIMIT = 0.8416, 1.9600  # quantiles of the normal distribution at .80 and .975
 
 
 class Tally(NamedTuple):
-    """Pairs with both scores, and those of them (1, 0) and (0, 1)."""
+    """The number of pairs with both scores, of pairs (1, 0), and of pairs (0, 1)."""
 
     n: int = 0
     n10: int = 0
@@ -58,21 +61,21 @@ class Tally(NamedTuple):
 class PairedDifference:
     """Mean of ``a - b`` over the questions that have both scores, in [0, 1]; None without pairs.
 
-    ``n_pairs`` questions have both scores, ``n_dropped_pairs`` planned pairs lack one (of questions
-    that are searched more than once, each search makes a pair); ``coverage`` is the share that has
-    them. On ``n10`` and ``n01`` of the questions a, and b, scores more: ``discordance`` is their
-    share.
-
-    ``difference`` in [-1, 1], its 95 % limits ``low`` and ``high`` those of
-    ``difference_interval``, ``p`` two-sided of ``difference_test``, named by ``interval`` and
-    ``test``; ``note`` is what p can't know, where documents are few and hold several questions.
-    ``p_holm`` is corrected over the family, None outside it. ``detectable_at_80``: the smallest
-    true difference found with 80 % power at this discordance, in a family at its corrected level;
-    None when none could be found.
-
-    ``difference_bounds``: the difference over all questions if the missing scores fell as badly,
-    and as well, for a as they can. ``by_document``: None unless it was asked for. ``is_graded``: it
-    is of item means, which lie between 0 and 1 as well.
+    - ``n_pairs``: questions with both scores. ``n_dropped_pairs``: planned pairs that lack one; if
+      questions are searched more than once, each search makes a pair. ``coverage``: the share of
+      the pairs that have both.
+    - ``n10``, ``n01``: questions on which a scores more, and b. ``discordance``: their share.
+    - ``difference``: in [-1, 1]. ``low``, ``high``: its 95 % limits by ``difference_interval``,
+      named by ``interval``.
+    - ``p``: two-sided, by ``difference_test``, named by ``test``. ``note``: what p can't know, if
+      there are few documents with several questions. ``p_holm``: corrected over the family; None
+      outside one.
+    - ``detectable_at_80``: the smallest true difference found with 80 % power at this discordance,
+      in a family at its corrected level; None if none can be found.
+    - ``difference_bounds``: the difference over all questions if the missing scores were the worst,
+      and the best, for a.
+    - ``by_document``: None unless it was asked for.
+    - ``is_graded``: whether the scores are item means, which may lie between 0 and 1.
     """
 
     n_pairs: int
@@ -99,8 +102,8 @@ class PairedDifference:
 class ScaleDifference:
     """Mean of ``a - b`` over the questions that have both scores, on any scale, with t limits.
 
-    The names are as in ``PairedDifference``; the limits are None under two pairs or when all
-    differences are equal. ``p`` is that of ``flip_signs``, ``exact`` if every flip was tried.
+    The names are those of ``PairedDifference``. The limits are None for fewer than two pairs, or if
+    all differences are equal. ``p`` is that of ``flip_signs``, ``exact`` if every flip was tried.
     """
 
     n_pairs: int
@@ -115,7 +118,7 @@ class ScaleDifference:
 
 
 def tally_documents(counts: PairCounts) -> dict[Hashable, Tally]:
-    """Count the pairs of each document that has any; ValueError if a score is not 0, 1 or None."""
+    """Return document -> its pairs; raises ValueError if a score is not 0, 1 or None."""
     tallies: dict[Hashable, Tally] = {}
     for (a, b, document), times in counts.items():
         for score in (a, b):
@@ -128,20 +131,20 @@ def tally_documents(counts: PairCounts) -> dict[Hashable, Tally]:
 
 
 def add_up(tallies: Mapping[Hashable, Tally]) -> Tally:
-    """Return the pairs of all documents."""
+    """Return the sum of the tallies of all documents."""
     return Tally(*(sum(tally[part] for tally in tallies.values()) for part in range(3)))
 
 
 def structure_of(tallies: Mapping[Hashable, Tally]) -> Structure:
-    """Return how the documents of these pairs enter, see ``choose_structure``."""
+    """Return how an interval treats the documents of these pairs, see ``choose_structure``."""
     return choose_structure({document: tally.n for document, tally in tallies.items()})
 
 
 def bonett_price_spread(p: Floats, q: Floats, size: Floats) -> tuple[Floats, Floats]:
     """Return center and standard error of Bonett-Price limits of ``p - q``.
 
-    ``p`` and ``q`` in [0, 1] are the shares of the pairs (1, 0) and (0, 1), ``size`` the pairs,
-    above 0 and not always whole. Bonett and Price 2012, doi:10.3102/1076998611411915: p =
+    ``p`` and ``q`` in [0, 1] are the shares of the pairs (1, 0) and (0, 1); ``size`` is the number
+    of pairs, above 0 and not always whole. Bonett and Price 2012, doi:10.3102/1076998611411915: p =
     (n10+1)/(n+2), q = (n01+1)/(n+2), ``p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))``.
     """
     p, q = (p * size + 1) / (size + 2), (q * size + 1) / (size + 2)
@@ -169,10 +172,10 @@ def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> 
 def difference_limits(
     n10: Floats, n01: Floats, sizes: Floats, structure: Structure, confidence: float
 ) -> Limits:
-    """Return the limits of a paired difference of 0/1 scores: Bonett-Price of ``effective_size``.
+    """Return Bonett-Price limits, at ``effective_size``, of a paired difference of 0/1 scores.
 
-    ``n10``, ``n01`` of shape (..., documents) are the pairs (1, 0) and (0, 1) on each, ``sizes``
-    all of them, >= 1. In [-1, 1] and around the difference; never of no width.
+    ``n10`` and ``n01`` of shape (..., documents) are the pairs (1, 0) and (0, 1) on each document,
+    ``sizes`` all pairs, >= 1. The limits are in [-1, 1], around the difference, and never equal.
     """
     return bonett_price_limits(*_effective(n10, n01, sizes, structure, confidence))
 
@@ -188,10 +191,10 @@ def _effective(
 
 
 def difference_spread(counts: PairCounts) -> tuple[float, float, float | None]:
-    """Return center and standard error of ``difference_interval``, and its degrees of freedom.
+    """Return center, standard error and degrees of freedom of ``difference_interval``.
 
-    The degrees are those of t, None for the normal distribution. ValueError without pairs, or if a
-    score is not 0, 1 or None.
+    The degrees of freedom are those of t; None for the normal distribution. Raises ValueError
+    without pairs, or if a score is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
     if not tallies:
@@ -209,7 +212,7 @@ def difference_interval(
 ) -> tuple[float | None, float | None, str]:
     """Return ``difference_limits`` by ``choose_structure``, None without pairs, and their name.
 
-    ValueError if a score is not 0, 1 or None (missing, left out).
+    A score of None is missing and left out. Raises ValueError if a score is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
     structure = structure_of(tallies)
@@ -226,11 +229,11 @@ def difference_interval(
 def exact_sign_flip(totals: Mapping[int, int], *, lower: bool) -> float:
     """Return the exact p, in (0, 1], of flipping the signs of documents' whole-numbered sums.
 
-    ``totals``: sum of a - b over a document's questions -> documents with that sum. ``lower``: only
-    sums as low as the one seen count, else those as far from 0. Fisher's randomization test; with
-    sums of -1, 0 and 1 it is the exact McNemar test. m documents of the absolute sum k add
-    ``k (2 B - m)`` with B binomial(m, 1/2), and the distributions of the different k are
-    convolved: nothing is resampled.
+    ``totals``: sum of a - b over a document's questions -> number of documents with that sum.
+    ``lower``: whether only sums at most as high as the observed one count; otherwise those at least
+    as far from 0. Fisher's randomization test; with sums of -1, 0 and 1 it is the exact McNemar
+    test. m documents of the absolute sum k add ``k (2 B - m)`` with B binomial(m, 1/2), and the
+    distributions of the different k are convolved: nothing is resampled.
     """
     sizes = Counter[int]()
     for total, times in totals.items():
@@ -244,22 +247,23 @@ def exact_sign_flip(totals: Mapping[int, int], *, lower: bool) -> float:
             spaced[::step] = np.where(2 * heads > times, half[::-1], half)  # so that none is lost
             chances = np.convolve(chances, spaced)
     seen = sum(total * times for total, times in totals.items())
-    most = len(chances) - 1  # the largest sum of all; place h stands for the sum 2 h - most
+    most = len(chances) - 1  # the largest sum; position h stands for the sum 2 h - most
     extreme = seen if lower else -abs(seen)
     tail = float(chances[: (most + extreme) // 2 + 1].sum())
     p = tail if lower else 2 * tail
-    return min(1.0, max(p, sys.float_info.min))  # a chance is never 0, if too small for a float
+    return min(1.0, max(p, sys.float_info.min))  # never 0, even if too small for a float
 
 
 def difference_test(
     counts: PairCounts, alternative: Alternative = "two-sided"
 ) -> tuple[float | None, str]:
-    """Test a paired difference of 0/1 scores against none; return p and the name of the test.
+    """Test a paired difference of 0/1 scores against 0; return p and the name of the test.
 
-    p is in (0, 1], None without pairs. Where documents are many enough for ``Structure.CLUSTERED``
-    and hold more than one question, their sums of a - b change sign together (``exact_sign_flip``),
-    as exact McNemar takes questions of one document for independent. Else exact McNemar, which is
-    the same function with every pair for itself. ValueError if a score is not 0, 1 or None.
+    p is in (0, 1], None without pairs. If the documents are many enough for ``Structure.CLUSTERED``
+    and hold more than one question, the questions of a document change sign together
+    (``exact_sign_flip``), because exact McNemar takes them for independent. Otherwise it is the
+    exact McNemar test: the same function with every pair for itself. Raises ValueError if a score
+    is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
     if not tallies:
@@ -277,16 +281,17 @@ def flip_signs(
     documents: Sequence[Hashable],
     alternative: Alternative = "two-sided",
 ) -> tuple[float | None, bool, str]:
-    """Test the mean of real-valued differences against 0 by flipping signs; "less": of one below 0.
+    """Test the mean of real-valued differences against 0 by flipping signs.
 
-    One a question: a finite number or None (left out), and its document, None where it is not
-    known. Returns p in (0, 1], 1 when all differences are 0 and None without any; whether every
-    flip was tried; and the name of the test. The signs of a document's differences change together
-    where ``difference_test`` takes them together, else each changes alone.
+    Each question has one difference, finite or None (left out), and a document, None if it is not
+    known. The alternative "less" is a mean below 0. Returns p in (0, 1], which is 1 if all
+    differences are 0 and None without any; whether every flip was tried; and the name of the test.
+    The differences of a document change sign together if ``difference_test`` takes them together,
+    otherwise each alone.
 
     ``scipy.stats.permutation_test(permutation_type="samples")`` on the sums: every flip for up to
-    13 of them that differ from 0, else 9,999 random ones with ``(b + 1) / (B + 1)``. Those that are
-    0 can't move it and are left out.
+    13 sums that differ from 0, else 9,999 random flips with ``(b + 1) / (B + 1)``. Sums of 0 can't
+    change the mean and are left out.
     """
     groups = group_by_document(differences, documents)
     sizes = {key: len(group) for key, group in groups.items()}
@@ -305,7 +310,7 @@ def _permute(moving: Floats, alternative: Alternative) -> float:
     if len(moving) == 0:
         return 1.0
     if len(moving) == 1:
-        # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
+        # Both of the two permutations are as extreme, or one; scipy refuses a single observation.
         return 0.5 if alternative == "less" and moving[0] < 0 else 1.0
 
     def mean_difference(x: Floats, y: Floats, axis: int) -> Floats:
@@ -328,10 +333,10 @@ def _permute(moving: Floats, alternative: Alternative) -> float:
 
 
 def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> PairedDifference:
-    """Compare two 0/1 metrics question by question; None is missing.
+    """Compare two 0/1 metrics question by question; None is a missing score.
 
-    ``view_documents``: take the view document by document. ``p_holm`` is None until ``holm`` has
-    seen the whole family. ValueError if a score is not 0, 1 or None.
+    ``view_documents``: whether to add the view by document. ``p_holm`` is None until ``holm`` has
+    seen the whole family. Raises ValueError if a score is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
     n, n10, n01 = add_up(tallies)
@@ -374,11 +379,11 @@ def paired_items(
 ) -> PairedDifference:
     """Compare two metrics by the means of questions that may have been searched more than once.
 
-    ``items`` counts the means of questions, in [0, 1] or None; ``searches`` the same of single
-    searches, 0, 1 or None (missing, or not made): they alone say what is missing, and how far it
-    could move the difference. ``paired_binary`` where every difference is -1, 0 or 1; else
-    ``mean_real`` and ``flip_signs``, and the smallest detectable difference is
-    (z.975 + z.80) / z.975 times half of the interval.
+    ``items`` counts the means of questions, in [0, 1] or None. ``searches`` counts the scores of
+    single searches, 0, 1 or None (missing, or not made); only these say what is missing, and how
+    far it could move the difference. If every difference is -1, 0 or 1, the result is
+    ``paired_binary``. Otherwise it is ``mean_real`` and ``flip_signs``, and the smallest detectable
+    difference is (z.975 + z.80) / z.975 times half of the interval.
     """
     scored = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
     n_missing = sum(n for (a, b, _), n in searches.items() if a is None or b is None)
@@ -416,11 +421,12 @@ def paired_scale(
     limits: tuple[float, float] | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> ScaleDifference:
-    """Compare two scores on a scale, such as 1-5 or item means: ``mean_real`` and ``flip_signs``.
+    """Compare two scores on a scale, such as 1-5 or item means.
 
-    ``pairs`` are finite numbers or None (missing). ``limits``: the least and the largest difference
-    that the scale allows, to which the interval is cut. ValueError if a score is not finite, or
-    there is not one document a pair.
+    The interval is that of ``mean_real``, the test ``flip_signs``. ``pairs`` are finite numbers, or
+    None if missing. ``limits`` are the least and the largest difference that the scale allows; the
+    interval is cut to them. Raises ValueError if a score is not finite, or there is not one
+    document per pair.
     """
     present([score for pair in pairs for score in pair], -np.finfo(float).max, np.finfo(float).max)
     places: Sequence[Hashable] = [None] * len(pairs) if documents is None else documents
@@ -441,15 +447,16 @@ def paired_scale(
 
 
 def has_verdicts(result: PairedDifference) -> bool:
-    """Say whether enough of the planned pairs have both scores for anything to be claimed."""
+    """Return whether enough of the planned pairs have both scores for anything to be claimed."""
     return result.coverage is None or result.coverage >= MIN_COVERAGE - _EDGE
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Correct the p values of a family fixed beforehand; None stays None, outside the family.
+    """Correct the p values of a family fixed beforehand; None is not in the family and stays None.
 
-    Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which collects
-    the garbage of the whole process on every call. ValueError if one is outside [0, 1].
+    Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which is not called
+    because it collects the garbage of the whole process every time. Raises ValueError if a p value
+    is outside [0, 1].
     """
     present(p_values, 0, 1)
     corrected = list(p_values)
@@ -462,13 +469,13 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def one_by_one(items: PairCounts) -> tuple[list[Pair], list[Hashable]]:
-    """Return the scores and the document of each question."""
+    """Return the scores and the document of each question, one entry per question."""
     keys = [key for key, times in items.items() for _ in range(times)]
     return [(a, b) for a, b, _ in keys], [document for _, _, document in keys]
 
 
 def signed_difference(pair: Pair) -> float | None:
-    """Return ``a - b``, alike where only the last digits of the scores differ."""
+    """Return ``a - b``, rounded so that equal differences are equal; None if a score is missing."""
     a, b = pair
     if a is None or b is None:
         return None

@@ -1,4 +1,4 @@
-"""What the exact McNemar test can find: power, smallest difference, number of questions."""
+"""Plans questions for the exact McNemar test: power, detectable difference, questions needed."""
 
 from bisect import bisect_left
 from functools import lru_cache
@@ -11,18 +11,20 @@ from graphrag.eval.stats.intervals import Floats, scipy_special, scipy_stats
 POWER = 0.8
 ALPHA = 0.05
 MOST_QUESTIONS = 100_000_000
-_STEPS = 2**20  # per unit of the difference: found to less than 1e-6
-_SPREAD = 9.0  # standard deviations of the discordant count that are summed over
+_STEPS = 2**20  # steps per unit of the difference, which is found to less than 1e-6
+_SPREAD = 9.0  # how many standard deviations of the discordant count the sum covers
 
 
 def mcnemar_power(n: int, difference: float, discordance: float, alpha: float = ALPHA) -> float:
-    """Return the power of the two-sided exact McNemar test on n pairs; 0 without any.
+    """Return the power of the two-sided exact McNemar test on n pairs; 0 if n is 0.
 
-    ``difference``, in [-1, 1], is the true one of the two means; ``discordance``, in
-    [|difference|, 1], the share of the pairs on which the two differ; ``alpha``, in (0, 1), the
-    level. The discordant pairs are binomial(n, discordance), and given m of them those in favor
-    are binomial(m, (1 + difference / discordance) / 2); the sum over m leaves out less than
-    1e-12. ValueError if a parameter is out of range.
+    - ``difference``: the true difference of the two means, in [-1, 1].
+    - ``discordance``: the share of the pairs on which the two differ, in [``|difference|``, 1].
+    - ``alpha``: the level of the test, in (0, 1).
+
+    The number of discordant pairs is binomial(n, discordance). Of m discordant pairs, those in
+    favor are binomial(m, (1 + difference / discordance) / 2). The sum over m leaves out less than
+    1e-12. Raises ValueError if a parameter is out of range.
     """
     if n < 0 or not abs(difference) <= discordance <= 1 or not 0 < alpha < 1:
         raise ValueError("power needs n >= 0, |difference| <= discordance <= 1 and alpha in (0, 1)")
@@ -44,9 +46,10 @@ def detectable_difference(
 ) -> float | None:
     """Return the smallest true difference that the exact McNemar test finds at this power.
 
-    In (0, 1], rounded up by less than 1e-6; None when even a difference of 1 stays under the power
-    (fewer than six pairs at the default level). A difference can't be larger than the discordance
-    expected, in [0, 1], so beyond it the discordance is taken to grow along.
+    It is in (0, 1], rounded up by less than 1e-6. None if even a difference of 1 stays below the
+    power (fewer than six pairs at the default level). ``discordance`` is the expected one, in [0,
+    1]. Because a difference can't exceed the discordance, the discordance is taken to grow with a
+    larger one.
     """
 
     def finds(step: int) -> bool:
@@ -59,11 +62,11 @@ def detectable_difference(
 def questions_needed(
     difference: float, discordance: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
-    """Return how many paired questions find a true difference, in (0, discordance], at this power.
+    """Return how many paired questions find a true difference at this power.
 
-    A number with the power whose predecessor lacks it; the exact power climbs in small saw teeth,
-    so one a little smaller may have it too. None past 100 million. ValueError if the difference or
-    the discordance, in (0, 1], is out of range.
+    ``difference`` is in (0, discordance], ``discordance`` in (0, 1]; ValueError if one is out of
+    range. The number returned has the power, and one question less does not. The exact power grows
+    in small saw teeth, so that a slightly smaller number may have it too. None above 100 million.
     """
     if not 0 < difference <= discordance <= 1:
         raise ValueError("0 < difference <= discordance <= 1 must hold")
@@ -83,10 +86,10 @@ def questions_needed(
 
 @lru_cache(maxsize=64)
 def _critical_counts(first: int, last: int, alpha: float) -> Floats:
-    """Return the largest count of the rarer side that the test rejects, -1 where there is none.
+    """Return the largest count of the rarer side that the test rejects, -1 if there is none.
 
-    One for each number of discordant pairs from first to last. A search for the smallest
-    difference asks for the same ones over and over.
+    There is one entry for each number of discordant pairs from ``first`` to ``last``. The result is
+    kept because a search for the smallest difference asks for the same entries repeatedly.
     """
     m = np.arange(first, last + 1)
     counts: Floats = scipy_stats().binom.ppf(alpha / 2, m, 0.5)

@@ -1,4 +1,4 @@
-"""Suites of test cases: read, run, scored by an evaluator of one's choice, and reported."""
+"""Reads suites of test cases, runs them, scores each case by an evaluator, and reports."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Suites and their test cases, and evaluation.yml, read from YAML or JSON."""
+"""Reads and checks suites, their test cases and evaluation.yml, from YAML or JSON."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -28,31 +28,36 @@ SUITES_FOLDER = Path("eval") / "suites"
 _ENDINGS = (".json", ".yaml", ".yml")
 _EVALUATORS = {"text": "entity_extraction", "query": "query_response", "question": "query_response"}
 _OTHER_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
-"""Keys of a suite's cases -> those that components and evaluators look at."""
+"""Key in a suite's cases -> the key that components and evaluators read."""
 
 _SLIP = 0.85
-"""How like a known key another one is that is taken for a slip of the pen; keys are free else."""
+"""How similar an unknown key must be to a known one to count as misspelled; others are allowed."""
 
 Form = TypeVar("Form", bound=BaseModel)
 
 
 class Thresholds(StrictSection):
-    """What a score must reach, of a case and of the whole suite alike.
+    """The scores that decide the status of a case, and of a whole suite.
 
-    From the higher of the two on the status is "passed", between them "warning", below the lower
-    "failed". What counts as passed hangs on ``passing`` alone.
+    The status is "passed" from the higher of the two, "warning" between them, "failed" below the
+    lower. What counts as passed depends on ``passing`` alone.
+
+    Examples
+    --------
+    >>> Thresholds(passing=0.6, warning=0.8).passes(score=0.7)
+    True
     """
 
     model_config = ConfigDict(frozen=True)
 
     passing: float = Field(default=0.6, ge=0, le=1)
-    """At least this much passes, in [0, 1]."""
+    """A score of at least this passes, in [0, 1]."""
     warning: float = Field(default=0.8, ge=0, le=1)
-    """Above ``passing``: what passes with less does so with a warning. Below: what does not pass,
-    but has this much, fails with no more than a warning. In [0, 1]."""
+    """In [0, 1]. Above ``passing``: a score that passes, but is below this, passes with a warning.
+    Below ``passing``: a score that does not pass, but reaches this, gets only a warning."""
 
     def passes(self, score: float | None) -> bool:
-        """Whether a score counts as passed; one that is missing doesn't."""
+        """Return whether a score counts as passed; a missing one (None) does not."""
         return score is not None and not is_below(score, self.passing)
 
 
@@ -62,15 +67,15 @@ class Suite(StrictSection):
     model_config = ConfigDict(frozen=True)
 
     name: str = Field(min_length=1, pattern=r"^[^/]+$")
-    """Without a slash; stands before the ids of its cases and methods in a run."""
+    """Without a slash. In a run it stands before the ids of its cases and methods."""
     description: str = ""
     evaluator: str = Field(min_length=1)
     """``entity_extraction``, ``query_response``, a metric of the framework, or ``module:Class``."""
     settings: dict[str, object] = Field(default_factory=dict[str, object])
-    """What the evaluator is made with."""
+    """Arguments of the evaluator."""
     methods: tuple[str, ...] = ()
-    """Every case is evaluated with each of these methods of eval_config.yaml. Empty: its methods
-    when the evaluator needs one, else once."""
+    """Methods of eval_config.yaml; every case is evaluated with each. Empty: all of its methods if
+    the evaluator needs one, else each case is evaluated once."""
     thresholds: Thresholds = Thresholds()
     cases: tuple[TestCase, ...] = Field(min_length=1)
     """At least one."""
@@ -82,18 +87,18 @@ class Suite(StrictSection):
 
 
 def check_ids(cases: Sequence[TestCase]) -> None:
-    """Raise ValueError if two cases have the same id, by which runs are compared."""
+    """Raise ValueError if two cases have the same id, because runs are compared by the ids."""
     for case_id, n in Counter(case.id for case in cases).items():
         if n > 1:
             raise ValueError(f"two cases have the id {case_id!r}; ids must be unique")
 
 
 Name = Annotated[str, BeforeValidator(lambda value: next(fields_of(value, "name"), value))]
-"""A name, or what has one."""
+"""A name, or an object with a name."""
 
 
 class CaseInput(StrictSection):
-    """What a case may give; ``language`` and ``context`` are only kept."""
+    """The input of a case; ``language`` and ``context`` are kept and not used."""
 
     index: str | None = None
     language: str | None = None
@@ -104,7 +109,7 @@ class CaseInput(StrictSection):
 
 
 class CaseExpected(StrictSection):
-    """What may be expected of a case; a number stands for its text."""
+    """The output that a case expects; numbers are read as text."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -120,10 +125,11 @@ class CaseExpected(StrictSection):
 def check_case(
     case: TestCase, takes: Collection[str], expects: Collection[str]
 ) -> tuple[CaseInput, CaseExpected]:
-    """Check what a :func:`framework_case` holds for an evaluator that takes and expects so much.
+    """Check the input and the expected output of a case from :func:`framework_case`.
 
-    ``takes`` and ``expects`` are keys beside those that every case may give, and the time limit.
-    ValueError if it holds anything else, or no question where one is taken.
+    ``takes`` and ``expects`` are the keys that the evaluator uses, besides those that every case
+    may have and the time limit. Raises ValueError for any other key, and if the evaluator takes a
+    question and the case has none.
     """
     input_keys = {"index", "language", "context", *takes}
     case_input = _read(CaseInput, case.input_data, "input_data", input_keys)
@@ -134,7 +140,10 @@ def check_case(
 
 
 def read_expected(case: TestCase, keys: Collection[str]) -> CaseExpected:
-    """Return what a case expects under these keys, whatever else it holds; ValueError as above."""
+    """Return what a case expects under these keys; other keys are ignored.
+
+    Raises ValueError for a value of the wrong form.
+    """
     values = mapping_of(case.expected_output)
     named = {key: values[key] for key in keys if values.get(key) is not None}
     return _read(CaseExpected, named, "expected_output", keys)
@@ -151,9 +160,9 @@ def _read(form: type[Form], values: object, where: str, keys: Collection[str]) -
 
 
 def framework_case(case: TestCase) -> TestCase:
-    """Return a case under the names that components and evaluators look at.
+    """Return a case with the keys that components and evaluators read (``_OTHER_NAMES``).
 
-    ValueError if it gives the same thing under two names.
+    Raises ValueError if the case gives the same thing under two keys.
     """
     case_input, expected = map(_renamed, (case.input_data, case.expected_output))
     return replace(case, name=case.title, input_data=case_input, expected_output=expected)
@@ -174,14 +183,14 @@ def _renamed(values: object) -> object:
 def read_suite(
     path: Path | str, unstated: Thresholds | None = None, evaluator: str | None = None
 ) -> Suite:
-    """Read a suite of a .yaml, .yml or .json file.
+    """Read a suite from a .yaml, .yml or .json file.
 
-    One without a name has that of its file. A list of cases is a suite too, at the thresholds 0.7
-    and 0.5, scored by ``evaluator``; None: by ``entity_extraction`` or ``query_response`` as the
-    first case's input has a text or a question. ``unstated`` are the thresholds of a suite that
-    states none.
+    A suite without a name gets the file's. A list of cases counts as a suite too, with the
+    thresholds 0.7 and 0.5. ``evaluator`` scores such a list; None: ``entity_extraction`` or
+    ``query_response``, if the first case's input has a text or a question. ``unstated`` are the
+    thresholds of a suite that states none.
 
-    ConfigError if the file is missing or malformed; names the case and the key.
+    Raises ConfigError, which names the case and the key, if the file is missing or malformed.
     """
     file = Path(path)
     values = read_values_of(file)
@@ -203,13 +212,18 @@ def read_suite(
 
 
 def read_test_cases(path: Path | str) -> list[TestCase]:
-    """Read test cases from a list of them, or those of a suite (.yaml, .yml or .json).
+    """Read test cases from a file with a list of them, or with a suite (.yaml, .yml or .json).
 
-    ConfigError as :func:`read_suite`; also if the input or expected output of a case is no mapping,
-    or has a key that is one that is looked at, misspelled.
+    Raises ConfigError as :func:`read_suite` does; also if the input or the expected output of a
+    case is not a mapping, or has a misspelled key.
+
+    Examples
+    --------
+    >>> [case.id for case in read_test_cases(path="eval/suites/questions.yaml")]
+    ['who', 'when']
     """
     cases: list[TestCase] = []
-    # What evaluates the cases does not matter here, so that any keys do.
+    # The evaluator does not matter here, so that any keys are allowed.
     for case in read_suite(path, evaluator="none").cases:
         try:
             cases.append(framework_case(case))
@@ -221,12 +235,24 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
 
 
 def create_entity_extraction_test_cases() -> list[TestCase]:
-    """Return three texts, English, German and Spanish, with the names that stand in them."""
+    """Return three texts in English, German and Spanish, with the names that stand in them.
+
+    Examples
+    --------
+    >>> len(create_entity_extraction_test_cases())
+    3
+    """
     return read_test_cases(Path(__file__).with_name("entity_extraction.json"))
 
 
 def create_query_response_test_cases() -> list[TestCase]:
-    """Return three questions on the same texts, with the words that an answer must hold."""
+    """Return three questions on the same texts, with the words that an answer must contain.
+
+    Examples
+    --------
+    >>> len(create_query_response_test_cases())
+    3
+    """
     return read_test_cases(Path(__file__).with_name("query_response.json"))
 
 
@@ -239,7 +265,7 @@ def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
 
 
 def read_values_of(file: Path) -> object:
-    """Return what a YAML or JSON file holds; a ConfigError says what is wrong with it."""
+    """Return the content of a YAML or JSON file; a ConfigError says what is wrong with it."""
     if file.suffix.lower() not in _ENDINGS:
         msg = f"The suite {file} ends in {file.suffix or 'nothing'}; use .yaml or .json."
         raise ConfigError(msg)
@@ -248,7 +274,7 @@ def read_values_of(file: Path) -> object:
 
 
 def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suite:
-    """Check values and make a suite of them; same errors as :func:`read_suite`."""
+    """Make a suite of values and check it; raises as :func:`read_suite` does."""
     try:
         return Suite.model_validate(values)
     except ValidationError as error:
@@ -257,7 +283,7 @@ def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suit
 
 
 def explain_values(error: ValidationError, values: Mapping[str, object] | None = None) -> str:
-    """Return where the first error of a form is, and what it is; a case is named by its id."""
+    """Return what the first error of a form is, and where; a case is named by its id."""
     first = error.errors()[0]
     where = list(first["loc"])
     problem = name_problem(first)
@@ -274,10 +300,10 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
 
 
 def find_suite_files(target: str, root: Path) -> list[Path]:
-    """Return the suite files that are meant.
+    """Return the suite files that a name stands for.
 
-    ``target`` is a file, the name of one in the root's ``eval/suites``, or ``all`` for each file
-    there, by name. ConfigError if there is none.
+    ``target`` is a file, the name of one in the root's ``eval/suites``, or ``all`` for all of these
+    in order. Raises ConfigError if there is none.
     """
     folder = root / SUITES_FOLDER
     suites = sorted(path for path in folder.glob("*") if path.suffix.lower() in _ENDINGS)
@@ -317,7 +343,7 @@ class _Reporting(StrictSection):
 
 
 class EvaluationSettings(StrictSection):
-    """What stands below ``evaluation``, see docs/suites.md; times are seconds."""
+    """The section ``evaluation`` of evaluation.yml, see docs/suites.md; times are in seconds."""
 
     enabled: bool = True
     test_suites: dict[str, _SuiteEntry] = Field(default_factory=dict[str, _SuiteEntry])
@@ -332,14 +358,14 @@ class _File(StrictSection):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFile:
-    """What an evaluation.yml says, and the path from whose folder its own paths are."""
+    """The settings of an evaluation.yml; its own paths are relative to the folder of ``path``."""
 
     path: Path
     settings: EvaluationSettings
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Name -> file of each enabled suite; None of one without, empty if nothing is enabled."""
+        """Name -> file of each enabled suite, None without a file; empty if nothing is enabled."""
         return {
             name: entry.test_cases_file and self.path.parent / entry.test_cases_file
             for name, entry in self.settings.test_suites.items()
@@ -348,7 +374,7 @@ class EvaluationFile:
 
     @property
     def results_directory(self) -> Path:
-        """Where results go; raises ConfigError if that is not below the file's folder."""
+        """The folder for results; raises ConfigError if it is not below the file's folder."""
         reporting = self.settings.reporting
         folder = self.path.parent / reporting.results_directory
         if not reporting.allow_outside:
@@ -357,10 +383,10 @@ class EvaluationFile:
         return folder
 
     def suites(self, indexes: Sequence[str], target: str = "all") -> list[Suite]:
-        """Return the enabled suites, or the one that is meant, as the command runs them.
+        """Return the enabled suites, or the one named ``target``, as the command runs them.
 
-        One without a file has a case for each of the ``indexes``. Raises ConfigError if a file
-        can't be read, or there is no index for a suite without one.
+        A suite without a file has a case for each of the ``indexes``. Raises ConfigError if a file
+        can't be read, or there is no index for a suite without a file.
         """
         scores = self.settings.thresholds
         bounds = Thresholds(passing=scores.passing_score, warning=scores.warning_score)
@@ -386,7 +412,7 @@ class EvaluationFile:
     def test_cases(self) -> dict[str, list[TestCase]]:
         """Return name -> cases of the enabled suites, as a framework runs them.
 
-        One without a file has a case ``graph``. Raises ConfigError if a file can't be read.
+        A suite without a file has one case, ``graph``. Raises ConfigError if a file can't be read.
         """
         return {
             name: [
@@ -413,7 +439,8 @@ class EvaluationFile:
 def read_evaluation_file(path: Path | str) -> EvaluationFile:
     """Read an evaluation.yml.
 
-    ConfigError if it is missing, malformed, or has an unknown key; the nearest known one is named.
+    Raises ConfigError if it is missing or malformed, or has an unknown key; the nearest known key
+    is named.
     """
     file = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""The evaluators, one family: five of one metric each, two that weigh parts; and satisfaction."""
+"""Defines the evaluators: five of one metric each, two that weigh parts, and user satisfaction."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -52,18 +52,18 @@ if TYPE_CHECKING:
 Measure = Literal["f1", "precision", "recall"]
 Part = Literal["answer", "keywords", "aspects", "time"]
 Scored = tuple[float, dict[str, object]]
-"""A score in [0, 1], and what it rests on."""
+"""A score in [0, 1], and the details that it rests on."""
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
 _Values = TypeVar("_Values")
 _NAMES, _PAIRS = TypeAdapter(list[Name]), TypeAdapter(list[tuple[str, str]])
 
 
 class MetricEvaluator(BaseEvaluator):
-    """An evaluator of what cases expect.
+    """Base class of evaluators that compare an output with what a case expects, or measure it.
 
-    ``compared`` is the one expectation that it looks at, if it is one; ``measured`` the key of the
-    output that must be there. In a suite of a project a case may give ``takes``, and expect
-    ``expects`` and a time limit.
+    - ``takes``, ``expects``: keys of a case's input and expected output, in a suite of a project.
+    - ``compared``: the one expectation that it uses, if it uses only one.
+    - ``measured``: the key of the output that it needs.
     """
 
     version: ClassVar[int] = 1
@@ -75,23 +75,23 @@ class MetricEvaluator(BaseEvaluator):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a suite of a project must have: a method to ask, or the index that is measured."""
+        """What a suite of a project must have: a method to ask, or the index to measure."""
         return ("methods",) if self.takes else ("index",)
 
     def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Whether a case names what is compared, or its output has what is measured."""
+        """Return whether a case names what is compared, or its output has what is measured."""
         if self.measured:
             return system_output.get(self.measured) is not None
         return self.compared in mapping_of(test_case.expected_output)
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case of a project's suite that can't be scored."""
+        """Raise ValueError for a case of a project's suite that can't be scored."""
         _, expected = check_case(case, self.takes, self.expects)
         if self.compared and not getattr(expected, self.compared):
             raise ValueError(f"expected_output.{self.compared} is missing")
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Score a case; ValueError where it, or the output, holds nothing that can be scored."""
+        """Score a case; raises ValueError if the case or the output has nothing to score."""
         keys = (self.compared,) if self.compared else (*self.expects, "max_processing_time")
         expected = read_expected(test_case, keys)
         return _result(self.metric, *await self._score(test_case, expected, system_output))
@@ -101,11 +101,20 @@ class MetricEvaluator(BaseEvaluator):
 
 
 class EntityExtractionEvaluator(MetricEvaluator):
-    """F1 of the names in ``extracted_entities`` against the expected ``entities``.
+    """Scores the F1 of the names in ``extracted_entities`` against the expected ``entities``.
 
-    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
-    undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
-    ``NameRule`` compares them in the languages of the case's ``text``, each counted once.
+    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 if undefined;
+    all three are 1 if nothing is expected and nothing found. Each name counts once. Names are
+    compared by ``NameRule`` in the languages of the case's ``text``. For suites of a project use
+    :class:`EntityExtraction`, which also compares relationships.
+
+    Examples
+    --------
+    >>> case = TestCase(id="who", expected_output={"entities": ["Ann", "Bo"]})
+    >>> output = {"extracted_entities": ["Ann"]}
+    >>> result = await EntityExtractionEvaluator().evaluate(test_case=case, system_output=output)
+    >>> result.details["recall"]
+    0.5
     """
 
     metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
@@ -134,7 +143,10 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
 
 class ResponseRelevanceEvaluator(MetricEvaluator):
-    """Share of the expected ``keywords`` that the answer names, whole words; 0 without keywords."""
+    """Scores the share of the expected ``keywords`` that an answer names as whole words.
+
+    0 without keywords.
+    """
 
     metric = EvaluationMetric.RESPONSE_RELEVANCE
     compared = "keywords"
@@ -154,7 +166,10 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
 
 
 class ResponseCompletenessEvaluator(MetricEvaluator):
-    """Share of the expected ``aspects`` of which any content word is in the answer; 1 without."""
+    """Scores the share of the expected ``aspects`` that share any content word with the answer.
+
+    1 without aspects.
+    """
 
     metric = EvaluationMetric.RESPONSE_COMPLETENESS
     compared = "aspects"
@@ -174,9 +189,9 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
 
 
 class GraphConnectivityEvaluator(MetricEvaluator):
-    """Entities of the largest connected part of the ``graph`` by all of its entities.
+    """Scores the share of the ``graph``'s entities that are in its largest connected part.
 
-    The graph has ``entities``, names, and ``relationships``, pairs of them.
+    The graph has ``entities``, names, and ``relationships``, pairs of names.
     """
 
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
@@ -202,9 +217,10 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):
-    """The ``processing_time``, 0 if not given, against its limit, 5 s unless the case has one.
+    """Scores the ``processing_time`` (0 if not given) against its limit, by default 5 s.
 
-    See :func:`graphrag.eval.metrics.time_score`.
+    A case may set another limit. The score is
+    :func:`graphrag.eval.metrics.keyword_coverage.time_score`.
     """
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
@@ -229,17 +245,27 @@ FIVE: tuple[type[MetricEvaluator], ...] = (
     GraphConnectivityEvaluator,
     ProcessingTimeEvaluator,
 )
-"""What a framework begins with; they are asked where they apply."""
+"""The evaluators that a framework begins with; each is asked about the cases that it applies to."""
 
 
 class UserSatisfactionEvaluator(BaseEvaluator):
-    """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
+    """Scores the mean of ``(rating - 1) / 4`` over the ratings of a case.
+
+    The ``ratings`` of a case have its id as question_id.
+
+    Examples
+    --------
+    >>> evaluator = UserSatisfactionEvaluator(ratings=read_ratings(path="ratings.csv"))
+    >>> result = await evaluator.evaluate(test_case=TestCase(id="q1"), system_output={})
+    >>> result.details["n_ratings"]
+    1
+    """
 
     def __init__(self, ratings: "Iterable[Rating]") -> None:
         self._ratings = grouped((rating.question_id, rating.rating) for rating in ratings)
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look up the case's ratings; ValueError if nobody rated it."""
+        """Look up the case's ratings; raises ValueError if nobody rated it."""
         ratings = self._ratings.get(test_case.id)
         if not ratings:
             raise ValueError(f"nobody rated the case {test_case.id!r}")
@@ -249,16 +275,16 @@ class UserSatisfactionEvaluator(BaseEvaluator):
 
 
 class EntityExtraction(StrictSection, MetricEvaluator):
-    """Extracted entities and relationships against the expected ones.
+    """Scores extracted entities and relationships against the expected ones, in a project's suite.
 
-    The score is the mean of the entities' measure and, where relationships are expected, of
-    theirs, and of the time score where a time limit is given. Names are compared by ``NameRule`` in
-    the languages of the text; relationships without direction.
+    The score is the mean of the entities' measure, of the relationships' measure if relationships
+    are expected, and of the time score if there is a time limit. Names are compared by ``NameRule``
+    in the languages of the text, relationships without direction.
 
-    Of ``source`` "text" the case's text is read by the project's extraction prompt and model, of
-    "index" what the built index holds of the text units with that text, of a document, or of all;
-    its lists are then longer than a passage's, so that only a recall means something.
-    ``entities`` and ``relationships`` say which measure counts.
+    With ``source`` "text", the project's extraction prompt and model read the case's text. With
+    "index", the lists come from the built index: from the text units with that text, from a
+    document, or from everything. They are longer than a passage's, so that only a recall means
+    something. ``entities`` and ``relationships`` name the measure that counts.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -275,7 +301,7 @@ class EntityExtraction(StrictSection, MetricEvaluator):
         return ("index",) if self.source == "index" else ()
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case that expects nothing, or has no text to read."""
+        """Raise ValueError for a case that expects nothing, or has no text to read."""
         takes = ("text", "document") if self.source == "index" else ("text",)
         inputs, expected = check_case(case, takes, self.expects)
         if expected.entities is None and expected.relationships is None:
@@ -314,13 +340,13 @@ class EntityExtraction(StrictSection, MetricEvaluator):
 
 
 class QueryResponse(StrictSection, MetricEvaluator):
-    """A method's answer against an expected answer, keywords, aspects and a time limit.
+    """Scores a method's answer against an expected answer, keywords, aspects and a time limit.
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
     ``graphrag.eval.metrics.keyword_coverage``).
 
-    ``weights`` is answer, keywords, aspects and time -> weight, >= 0; one left out counts 0.
+    ``weights``: answer, keywords, aspects and time -> weight, >= 0; a part left out counts 0.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -338,11 +364,11 @@ class QueryResponse(StrictSection, MetricEvaluator):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """A method to ask, and the judge where the answer counts."""
+        """A method to ask, and the judge if the answer counts."""
         return ("methods", "judge") if self.weights.get("answer") else ("methods",)
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case that expects nothing with a weight."""
+        """Raise ValueError for a case that expects nothing with a weight."""
         _, expected = check_case(case, self.takes, self.expects)
         judged = 0.0 if expected.answer else None
         if not self._weighed(expected, "", 0.0, judged):
@@ -352,7 +378,7 @@ class QueryResponse(StrictSection, MetricEvaluator):
     def _weighed(
         self, expected: CaseExpected, answer: str, seconds: float | None, judged: float | None
     ) -> dict[Part, float]:
-        """Return the parts that are expected and have a weight; ``judged`` is the answer's."""
+        """Return the expected parts that have a weight; ``judged`` is the answer's verdict."""
         values: dict[Part, float | None] = {
             "answer": judged,
             "keywords": keyword_relevance(expected.keywords, answer),
@@ -389,17 +415,17 @@ _BUILT_IN: Mapping[str, type[BaseEvaluator]] = {
 
 
 def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
-    """Return the evaluator of a suite, its cases checked.
+    """Return the evaluator of a suite, after it has checked the cases.
 
-    ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie. ConfigError if there
-    is no such evaluator, it refuses its settings, or a case.
+    ``root`` is the folder of eval_config.yaml, where ``module:Class`` may be. Raises ConfigError if
+    there is no such evaluator, or it refuses its settings or a case.
     """
     name, where = suite.evaluator, f"Suite {suite.name}"
     kind: object = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
     if kind is None:
         hint = nearest(name, list(_BUILT_IN)) or "; write your own as module:Class"
         raise ConfigError(as_sentence(f"{where}: there is no evaluator {name!r}{hint}"))
-    # Asked before it is called: a suite may be anybody's.
+    # Checked before it is called: a suite may come from anybody.
     if not callable(getattr(kind, "evaluate", None)):
         raise ConfigError(f"{where}: {name} has no method evaluate(test_case, system_output).")
     try:
@@ -418,7 +444,7 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
 
 
 def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
-    """Return what an evaluator says it needs."""
+    """Return what an evaluator needs, as it says itself."""
     return cast("Sequence[str]", getattr(evaluator, "needs", ()))
 
 

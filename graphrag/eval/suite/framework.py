@@ -1,4 +1,4 @@
-"""Suites of test cases over components that are handed in: run, scored, held to a baseline."""
+"""Runs suites over components that a program passes in, and compares scores with a baseline."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -29,20 +29,22 @@ from graphrag.text.float_compare import is_below, number_beside
 ALPHA = 0.05
 MIN_PAIRS = 2
 WEAK, FAIR = 0.6, 0.8
-"""A metric whose mean is below the one asks for work, below the other for a look."""
+"""A metric with a mean below WEAK needs work, below FAIR a look."""
 Components = Mapping[str, object]
 Scores = Mapping[str, Mapping[str, float]]
-"""Metric, or part of a score -> case id -> score, in [0, 1]."""
+"""Metric, or part of a score -> case id -> score in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRegression:
-    """One metric held against a baseline.
+    """One metric compared with a baseline.
 
-    ``metric`` is an EvaluationMetric, which is a text, or the part of a case's score;
-    ``difference`` the mean of now less baseline over the ``n_pairs`` cases that both scored, in
-    [-1, 1]; ``p_holm`` that it did not fall, corrected over the family, None below two pairs. It
-    regressed where that is at most 0.05.
+    - ``metric``: the EvaluationMetric, or the name of a part of the cases' scores.
+    - ``difference``: the mean of now less baseline, in [-1, 1], over the ``n_pairs`` cases that
+      both scored.
+    - ``p_holm``: p of the null that it did not fall, corrected over the family; None below two
+      pairs.
+    - ``regressed``: whether ``p_holm`` is at most 0.05.
     """
 
     metric: str
@@ -52,7 +54,7 @@ class MetricRegression:
     regressed: bool
 
 
-# An input that a component takes, the component, its coroutine, what else it takes, what it gives.
+# Key of the input, component, its coroutine function, further input, key of the output.
 _WAYS = (
     ("query", "graph_agent", "process_query", "context", "query_result"),
     ("text", "entity_extractor", "extract_entities", None, "extracted_entities"),
@@ -61,15 +63,15 @@ _WAYS = (
 
 
 def runs_by_component(case: TestCase) -> bool:
-    """Whether a case has an input that some component takes."""
+    """Return whether a case has an input that some component takes."""
     return any(way[0] in mapping_of(case.input_data) for way in _WAYS)
 
 
 async def run_case(case: TestCase, components: Components) -> dict[str, object]:
-    """Run a case by the first component that fits it, and return what that gives, and its seconds.
+    """Run a case by the first component that fits it; return its output and the seconds it took.
 
-    A case that has no input for any component is about the graph, if there is one: then nothing
-    runs. ValueError if no component can run it; what the component raises is raised too.
+    A case without an input for any component is about the graph, if there is one: then nothing
+    runs. Raises ValueError if no component can run the case, and whatever the component raises.
     """
     case_input = mapping_of(case.input_data)
     ways = [way for way in _WAYS if way[0] in case_input]
@@ -88,16 +90,27 @@ async def run_case(case: TestCase, components: Components) -> dict[str, object]:
 
 
 class EvaluationFramework:
-    """Runs suites of test cases over a system's own components.
+    """Runs suites of test cases over a system's own components, and scores the results.
 
-    Scores lie in [0, 1]; ``passing_score`` and ``warning_score`` come in either order, as
-    ``Thresholds`` takes them. ``evaluators``: metric -> evaluator, five to begin with;
-    ``test_suites``: name -> cases; ``baseline_scores``: metric -> mean share of the baseline, over
-    all suites that have one; ``evaluation_history``: every report of :meth:`run_evaluation`.
+    - ``passing_score``, ``warning_score``: in [0, 1], in either order, as for ``Thresholds``.
+    - ``evaluators``: metric -> evaluator; five at the beginning.
+    - ``test_suites``: name -> cases.
+    - ``baseline_scores``: metric -> mean share in the baseline, over all suites that have one.
+    - ``evaluation_history``: every report of :meth:`run_evaluation`.
+
+    Examples
+    --------
+    >>> framework = EvaluationFramework(passing_score=0.7, warning_score=0.5)
+    >>> framework.register_test_suite(name="questions", test_cases=cases)
+    >>> report = await framework.run_evaluation(
+    ...     test_suite_name="questions", system_components={"graph_agent": agent}
+    ... )
+    >>> report.passed_tests, report.total_tests
+    (3, 3)
     """
 
     def __init__(self, *, passing_score: float = 0.7, warning_score: float = 0.5) -> None:
-        Thresholds(passing=passing_score, warning=warning_score)  # refuses what is no score
+        Thresholds(passing=passing_score, warning=warning_score)  # raises if one is no score
         self.passing_score = passing_score
         self.warning_score = warning_score
         self.evaluators: dict[EvaluationMetric, BaseEvaluator] = {k.metric: k() for k in FIVE}
@@ -108,9 +121,9 @@ class EvaluationFramework:
 
     @classmethod
     def from_file(cls, path: Path | str) -> "EvaluationFramework":
-        """Make a framework with the scores and the enabled suites of an evaluation.yml.
+        """Make a framework with the thresholds and the enabled suites of an evaluation.yml.
 
-        ConfigError if the file, or one that it names, can't be read.
+        Raises ConfigError if the file, or one that it names, can't be read.
         """
         file = read_evaluation_file(path)
         framework = cls(**file.settings.thresholds.model_dump())
@@ -123,7 +136,7 @@ class EvaluationFramework:
         self.evaluators[EvaluationMetric(metric)] = evaluator
 
     def register_test_suite(self, name: str, test_cases: Iterable[TestCase]) -> None:
-        """Keep a suite under a name; ValueError if two cases have the same id."""
+        """Keep a suite under a name; raises ValueError if two cases have the same id."""
         cases = list(test_cases)
         check_ids(cases)
         self.test_suites[name] = cases
@@ -134,15 +147,15 @@ class EvaluationFramework:
         system_components: Components,
         metrics: Sequence[EvaluationMetric] | None = None,
     ) -> EvaluationReport:
-        """Run every case of a suite, one after another, and score what came out.
+        """Run every case of a suite, one after another, and score the results.
 
-        ``system_components`` are ``graph_agent`` with ``process_query(query, context)``,
+        ``system_components`` may have ``graph_agent`` with ``process_query(query, context)``,
         ``entity_extractor`` with ``extract_entities(text)``, ``document_processor`` with
-        ``process_document(document, metadata)``, all coroutine functions, and ``graph``, with
-        ``entities`` and ``relationships``; one that is None is missing. ``metrics`` are scored, or
-        all that have an evaluator. The report also goes to ``evaluation_history``; what failed is
-        named in its ``failures`` and is no score. ValueError if there is no such suite, or a metric
-        has no evaluator.
+        ``process_document(document, metadata)``, all coroutine functions, and ``graph`` with
+        ``entities`` and ``relationships``; one that is None is missing. ``metrics`` are the metrics
+        to score; None: all that have an evaluator. The report is also kept in
+        ``evaluation_history``; its ``failures`` name what failed, which has no score. Raises
+        ValueError if there is no such suite, or a metric has no evaluator.
         """
         if test_suite_name not in self.test_suites:
             hint = nearest(test_suite_name, list(self.test_suites)) or "; register it first"
@@ -181,10 +194,10 @@ class EvaluationFramework:
         return report
 
     def set_baseline(self, report: EvaluationReport) -> None:
-        """Hold later reports against this one.
+        """Compare later reports with this one.
 
-        It takes the place of what this suite had for its metrics; other metrics and suites keep
-        theirs.
+        It replaces the baseline of this suite for the metrics of the report; other metrics and
+        suites keep theirs.
         """
         by_metric = self._baseline.setdefault(report.test_suite_name, {})
         by_metric |= grouped((r.metric, r) for r in report.results)
@@ -195,9 +208,9 @@ class EvaluationFramework:
         return [r for by_metric in baselines for results in by_metric.values() for r in results]
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
-        """Return metric value -> mean share now less that of the baseline, for the metrics of both.
+        """Return metric value -> mean share less that of the baseline, for metrics in both.
 
-        A suite is held against its own baseline, one that has none against those of all suites.
+        A suite is compared with its own baseline; a suite without one, with those of all suites.
         Empty without a baseline.
         """
         now, own = _means_of(report.results), _means_of(self._baseline_of(report.test_suite_name))
@@ -205,16 +218,16 @@ class EvaluationFramework:
         return {metric.value: now[metric] - then[metric] for metric in now if metric in then}
 
     def detect_regressions(self, report: EvaluationReport) -> list[MetricRegression]:
-        """Test each metric that both reports have, on the cases that both have.
+        """Test each metric that both reports have for a fall, on the cases that both have.
 
-        Empty without a report given to :meth:`set_baseline`. :func:`find_regressions` is the test.
+        The test is :func:`find_regressions`. Empty before :meth:`set_baseline`.
         """
         then = self._baseline_of(report.test_suite_name) or self._baseline_of(*self._baseline)
         return find_regressions(_shares_of(report.results), _shares_of(then))
 
 
 def mean_by_case(scores: Iterable[tuple[str, str | None, float]]) -> Scores:
-    """Add up (metric, case id, score); what is of no case is left out."""
+    """Return the mean score by metric and case of (metric, case id, score); id None is left out."""
     groups = grouped((metric, (case, score)) for metric, case, score in scores if case is not None)
     return {
         metric: {case: fmean(of_case) for case, of_case in grouped(of_metric).items()}
@@ -223,7 +236,7 @@ def mean_by_case(scores: Iterable[tuple[str, str | None, float]]) -> Scores:
 
 
 def find_regressions(now: Scores, then: Scores) -> list[MetricRegression]:
-    """Test each metric that both have for a fall; these are the family, in the order of now.
+    """Test each metric that both have for a fall, in the order of ``now``; these are the family.
 
     One-sided permutation test on the paired differences (``paired_scale``), Holm 1979 over the
     metrics. The smallest p value that n pairs can give is ``2 ** -n``, so that fewer than five
@@ -251,7 +264,7 @@ def find_regressions(now: Scores, then: Scores) -> list[MetricRegression]:
 
 
 def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
-    """Return the performance metrics of a report, and of how many cases; None without any time."""
+    """Return the performance metrics of a report and their number of cases; None without times."""
     return {
         "n_timed": len(seconds),
         "avg_processing_time": fmean(seconds) if seconds else None,
@@ -260,7 +273,7 @@ def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
 
 
 async def _outcome_of(case: TestCase, components: Components) -> dict[str, object]:
-    """Return the output of a case; what a component raises is kept to it, as its error."""
+    """Return the output of a case; what a component raises becomes its error."""
     graph, started = components.get("graph"), time.perf_counter()
     about = {} if graph is None else {"graph": graph}
     try:
@@ -274,7 +287,7 @@ async def _outcome_of(case: TestCase, components: Components) -> dict[str, objec
 async def _score(
     case: TestCase, output: Output, evaluators: Mapping[EvaluationMetric, BaseEvaluator]
 ) -> tuple[list[EvaluationResult], list[str]]:
-    """Return a case's results, and what failed of it, which is never a score."""
+    """Return a case's results, and what failed, which never becomes a score."""
     results: list[EvaluationResult] = []
     problems = [] if output["success"] else [str(output["error"])]
     for metric, evaluator in evaluators.items():
@@ -294,7 +307,7 @@ async def _score(
 def recommend(
     means: Collection[tuple[str, float]], failures: Mapping[str, str], n_cases: int
 ) -> list[str]:
-    """Say which means (by what they are of, in [0, 1]) are low, and what failed; never empty."""
+    """Say which of the named means, in [0, 1], are low, and what failed; never empty."""
     texts: list[str] = []
     for name, mean in means:
         if is_below(mean, FAIR):

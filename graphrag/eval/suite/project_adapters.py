@@ -1,4 +1,4 @@
-"""The components of a configured project: searches, the extraction, the built index."""
+"""Turns a configured project's searches, extraction and built index into suite components."""
 
 import asyncio
 import hashlib
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class CaseFailedError(Exception):
-    """The system under test, or the judge, gave no result for a case.
+    """Raised if the system under test, or the judge, gave no result for a case.
 
-    The ``failure`` is what is recorded: its stage "search" says that the system failed, which
-    counts as not passed in a comparison; "judge" that the score is missing.
+    ``failure`` is what is recorded. Its stage "search" means that the system failed, which counts
+    as not passed in a comparison; "judge" means that the score is missing.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -48,7 +48,7 @@ class CaseFailedError(Exception):
 
 
 class ModelExtractor:
-    """Reads a text as a project's indexing does: its prompt, entity types, gleanings and model."""
+    """Extracts entities from a text with a project's prompt, entity types, gleanings and model."""
 
     def __init__(self, config: "GraphRagConfig") -> None:
         self._section = section = config.extract_graph
@@ -57,7 +57,7 @@ class ModelExtractor:
         self._model = cast("LLMCompletion", open_completion(self._model_config))
 
     def describe(self) -> dict[str, object]:
-        """Return everything that changes what is extracted, JSON-ready, without secrets."""
+        """Return all settings that change what is extracted, JSON-ready, without secrets."""
         return {
             "extraction": {
                 **describe_model(self._model_config),
@@ -68,9 +68,9 @@ class ModelExtractor:
         }
 
     async def __call__(self, text: str, /) -> Extraction:
-        """Return what the model finds, in the names that the index would hold.
+        """Return what the model finds in a text, under the names that the index would have.
 
-        What the model's last call raised is raised: a failed call is not an empty extraction.
+        Raises the error of a failed call, so that it does not count as an empty extraction.
         """
         from graphrag.index.operations.extract_graph.graph_extractor import GraphExtractor
 
@@ -93,11 +93,11 @@ class ModelExtractor:
 
 
 class ProjectTools:
-    """What the cases of a run share: open indexes and models.
+    """The open indexes and models that the cases of a run share.
 
-    ``config`` names every method that the suites ask, ``headers`` has every index that the cases
-    use, ``views`` those that are looked into. Without a ``judge`` the configured one is made when
-    first needed.
+    - ``config``: names every method that the suites ask.
+    - ``headers``: every index that the cases use. ``views``: the indexes whose tables are read.
+    - ``judge``: None: the configured judge, made when it is first needed.
     """
 
     def __init__(
@@ -119,9 +119,10 @@ class ProjectTools:
 
 
 def stopwatch(log: CallLog) -> Callable[[], float | None]:
-    """Return what tells the seconds from here on, without those that calls waited for their turn.
+    """Return a clock of the seconds from now on, without the time that calls waited in line.
 
-    None where they are not known: a call was answered from the journal, or held up.
+    It returns None if the seconds are not known, because a call was answered from the journal or
+    was held up.
     """
     begun = time.perf_counter() - log.own_time.waited_s
 
@@ -139,13 +140,15 @@ _NOT_ASKED = StoredResponse(
 
 @dataclass(slots=True)
 class CaseTools:
-    """The components by which a project answers one case, every call counted and bounded.
+    """The components by which a project answers one case; every call is counted and bounded.
 
-    They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
-    it names, or the only one that is configured; "" where no component is asked). ``open_log``
-    gives what takes the calls of a component. ``kept``: the answer to the question, where there is
-    one. ``response`` is what the last call gave, and what it took, as far as that is not in the
-    log; ``extraction`` what it found.
+    - ``method``, ``index``: the ones that answer. ``method`` is None in a suite without methods.
+      ``index`` is the one that the case names, or the only one configured; "" if no component is
+      asked.
+    - ``open_log``: returns the log for a component's calls.
+    - ``kept``: the stored answer to the question, if there is one.
+    - ``response``: the result of the last call, with its time and usage unless the log has them.
+      ``extraction``: what it extracted.
     """
 
     project: ProjectTools
@@ -157,13 +160,13 @@ class CaseTools:
     extraction: Extraction | None = None
 
     def components(self) -> dict[str, object]:
-        """Return the tools as a framework's components, without a graph."""
+        """Return itself as each of a framework's components, without a graph."""
         return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     async def process_query(self, query: str, context: object = None) -> dict[str, str]:
-        """Return ``answer`` and ``context``, what the method retrieved; the given one is unused.
+        """Return ``answer``, and as ``context`` what the method retrieved; the argument is unused.
 
-        CaseFailedError if the search failed.
+        Raises CaseFailedError if the search failed.
         """
         if self.method is None:
             raise ConfigError("the suite names no methods that could answer a question")
@@ -179,12 +182,12 @@ class CaseTools:
         return {"answer": answer.response, "context": answer.context_text or ""}
 
     async def extract_entities(self, text: str) -> list[dict[str, str]]:
-        """Return ``name`` and ``type`` of what the project's prompt and model find in a text.
+        """Return ``name`` and ``type`` of the entities that the project's model finds in a text.
 
-        CaseFailedError if a call failed for good.
+        Raises CaseFailedError if a call failed for good.
         """
         log = self.open_log()
-        bound, log.bound = log.bound, None  # as the release does: a long extraction is no fault
+        bound, log.bound = log.bound, None  # as graphrag does: an extraction may take long
         seconds = stopwatch(log)
         try:
             with measure_calls(log):
@@ -204,21 +207,21 @@ class CaseTools:
         return [{"name": name, "type": kind} for name, kind in pairs]
 
     async def process_document(self, document: str, metadata: object = None) -> dict[str, object]:
-        """Return what the index holds of a document, as a graph; ``metadata`` is unused."""
+        """Return what the index has of a document, as a graph; ``metadata`` is unused."""
         return graph_of(self.indexed(document=document))
 
     def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
-        """As :meth:`look_up`, and note it as what this case gave."""
+        """Return :meth:`look_up`, and keep it as the result of this case."""
         started = time.perf_counter()
         extraction = self.look_up(text, document)
         self._note(extraction, text or document or "", time.perf_counter() - started)
         return extraction
 
     def look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
-        """Return what the built index holds of a passage or a document, or all that it holds.
+        """Return what the built index has of a passage, of a document, or as a whole.
 
-        Of a ``text``, a passage, what was taken from the text units that hold it; a ``document``
-        is a title or an id. CaseFailedError if there is no such text unit or document.
+        ``text``: a passage; what was extracted from the text units that contain it. ``document``: a
+        title or an id. Raises CaseFailedError if there is no such text unit or document.
         """
         try:
             return self.project.views[self.index].extraction(text, document)
@@ -243,7 +246,7 @@ class CaseTools:
 
 
 def graph_of(extraction: Extraction) -> dict[str, object]:
-    """Return an extraction as a framework's graph."""
+    """Return an extraction as the graph of a framework."""
     return {
         "entities": list(extraction.entities),
         "relationships": list(extraction.relationships),
@@ -253,13 +256,20 @@ def graph_of(extraction: Extraction) -> dict[str, object]:
 def project_components(
     config: EvaluationConfig, method: str, index: str | None = None
 ) -> dict[str, object]:
-    """Make the components of an evaluation framework of a configured project.
+    """Make the components of an evaluation framework from a configured project.
 
-    Questions are answered by ``method`` over the ``index``, a key of one that is built; None: the
-    only one that is configured. They are ``graph_agent``, ``entity_extractor`` and
-    ``document_processor``, which raise CaseFailedError for what fails, and ``graph``:
-    ``entities``, names, and ``relationships``, pairs (source, target). UsageError if there is no
-    such method or index, or the index is not built.
+    ``method`` answers the questions over ``index``, the key of a built index; None: the only one
+    that is configured. Returns ``graph_agent``, ``entity_extractor`` and ``document_processor``,
+    which raise CaseFailedError for a failure, and ``graph``: ``entities``, names, and
+    ``relationships``, pairs (source, target). Raises UsageError if there is no such method or
+    index, or the index is not built.
+
+    Examples
+    --------
+    >>> config = EvaluationConfig.from_yaml(path="my_project/eval_config.yaml")
+    >>> components = project_components(config=config, method="tog", index="mine")
+    >>> sorted(components)
+    ['document_processor', 'entity_extractor', 'graph', 'graph_agent']
     """
     keys = list(config.indexes)
     if index is None:
@@ -271,7 +281,7 @@ def project_components(
         msg = f"No index is configured for {index!r}{nearest(index, keys)}"
         raise ConfigError(as_sentence(msg))
     asking = with_methods(config, [method], "project_components")
-    # In a thread with a loop of its own, as the caller's may be running.
+    # In a thread with an event loop of its own, because the caller's may be running.
     with ThreadPoolExecutor(1) as pool:
         headers, view = pool.submit(asyncio.run, _open(asking, index)).result()
     limit = CallLimit(asking.concurrency, asking.patience_s)
@@ -296,9 +306,9 @@ async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHead
 
 
 def with_methods(config: EvaluationConfig, methods: Sequence[str], source: str) -> EvaluationConfig:
-    """Return a configuration that asks these methods alone, and judges no pairs of others.
+    """Return a configuration that asks only these methods and compares no pairs.
 
-    ConfigError, which begins with ``source``, if there is no such method.
+    Raises ConfigError, whose message begins with ``source``, if there is no such method.
     """
     judge = {**config.judge.model_dump(), "pairwise": False}
     changes = {"root": config.root, "methods": methods, "judge": judge}

@@ -1,4 +1,4 @@
-"""Running suites: planned as one run, many cases at the same time, one failure kept to its case."""
+"""Runs suites as one stored run, with many cases at a time; a failure stays with its case."""
 
 import hashlib
 import json
@@ -67,21 +67,20 @@ from graphrag.query.index.header import IndexHeader
 from graphrag.text.float_compare import number_beside
 
 OnCase = Callable[[int, int, CaseResult], None]
-"""Receives how many evaluations are done, how many there are, and the latest."""
+"""Called with the number of evaluations done, the number of all, and the latest result."""
 
 _Value = TypeVar("_Value")
 _KIND = "suite_case"
-"""Of the judgments that keep each result whole: to continue a run, and to compare with it."""
+"""Kind of the judgments that store whole results, to continue a run and to compare with it."""
 _RESULT = TypeAdapter(CaseResult)
 _NOT_COMPARED = "Parts of the scores are not compared: the baseline's are not kept here."
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """A case under a framework's names, to be evaluated by a method, or by none in a suite without.
+    """A case, in a framework's form, to be evaluated with one method, or without any.
 
-    ``index`` is "" where none is asked. The ids of its unit are compared with nothing but
-    themselves.
+    ``index`` is "" if none is asked. The ids of its unit are only compared with each other.
     """
 
     suite: Suite
@@ -93,17 +92,17 @@ class _Evaluation:
 
     @property
     def views_index(self) -> bool:
-        """Whether the built index is looked into."""
+        """Whether the tables of the built index are read."""
         has_document = "document" in mapping_of(self.case.input_data)
         return has_document or "index" in needs_of(self.evaluator)
 
     @property
     def reads_index(self) -> bool:
-        """Whether the index must be built, and not only its project be there."""
+        """Whether the index must be built; otherwise its project is enough."""
         return self.method is not None or self.views_index
 
     async def run(self, tools: CaseTools) -> dict[str, object]:
-        """Return what the project makes of the case, as evaluators see it."""
+        """Return what the project makes of the case, as evaluators get it."""
         output: dict[str, object] = {"success": True}
         asks = runs_by_component(self.case)
         if isinstance(self.evaluator, EntityExtraction) and self.evaluator.source == "index":
@@ -116,14 +115,14 @@ class _Evaluation:
             if asks:
                 output |= await run_case(self.case, tools.components())
         if asks or tools.response.latency_s is not None:
-            # As the tools measured it: without what was waited for. They may have no time at all.
+            # As the tools measured it, without waiting in line; None if they have no time.
             output["processing_time"] = tools.response.latency_s
         return {**output, "extraction": tools.extraction}
 
     def result(
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
     ) -> CaseResult:
-        """Return what a response was scored with, or why it was not."""
+        """Return the result of a response: its score, or why it has none."""
         is_failed = isinstance(scored, Failure)
         reason = "" if is_failed else _reason(scored)
         about = {} if is_failed else scored.details
@@ -146,7 +145,7 @@ class _Evaluation:
 
 
 class _Evaluators:
-    """What the runner's loop asks: a search runs a case by its component, a judge scores it."""
+    """Gives the runner's loop its two steps: a search runs a case, a judge scores it."""
 
     def __init__(
         self, jobs: Mapping[str, _Evaluation], project: ProjectTools, session: StoredSession
@@ -155,7 +154,7 @@ class _Evaluators:
         self._outputs: dict[str, dict[str, object] | Failure] = {}
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        """Run a case by the component that fits it; what it gives is held until it is scored."""
+        """Run a case by the component that fits it; keep its output until it is scored."""
         job, seconds = self._jobs[unit.key], stopwatch(log)
         tools = CaseTools(
             project=self._project, method=job.method, index=job.index, open_log=lambda: log
@@ -183,7 +182,7 @@ class _Evaluators:
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
-        """Score a case, and say by correctness whether it passed; the result is kept whole."""
+        """Score a case and store the result; the verdict on correctness says whether it passed."""
         job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
         if output is None:  # its answer was kept by an earlier session
             tools = CaseTools(
@@ -228,19 +227,19 @@ class _Evaluators:
         return {"correctness": verdict}
 
     def result(self, unit: Unit) -> CaseResult:
-        """Return what a unit that is done came to, here or in an earlier session."""
+        """Return the result of a finished unit, from this session or an earlier one."""
         judgement = self._session.judgement(unit.key, _KIND)
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
         response = self._session.response(unit.key)
         assert response is not None
-        assert response.failure is not None  # of a search; what it gave is scored before it is done
+        assert response.failure is not None  # a unit without a judgment is a failed search
         return self._jobs[unit.key].result(response, response.failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
     ) -> _Value | Failure:
-        """Return what a job of a case gives in its time, or its failure, which stays with it."""
+        """Return what a step of a case gives within its time limit, or its failure."""
         limit_s = self._project.config.timeout_s
         try:
             async with log.own_time.deadline(limit_s):
@@ -249,7 +248,7 @@ class _Evaluators:
             return Failure(stage=stage, kind="timeout", message=describe_timeout(limit_s, log))
         except CaseFailedError as error:
             return error.failure
-        except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
+        except (RunStoppedError, StoreError):  # every call would be refused, or nothing stored
             raise
         except Exception as error:
             return Failure(stage="judge", kind="error", message=describe_error(error))
@@ -266,18 +265,24 @@ async def run_suites(
 ) -> SuiteOutcome:
     """Run suites of different names as one run; an evaluation that failed has no score.
 
-    ``store`` keeps each result as it arrives, as a run of which correctness says what passed;
-    ``judge`` stands in for the configured one; ``resume`` continues the newest unfinished run of
-    the same setup: what it keeps, failures included, is not evaluated again. With a ``baseline``,
-    the id of another run of the store, every part of the scores is tested for a fall; what either
-    has no score for is left out.
+    - ``store``: keeps each result as it arrives. In this run, correctness means that a case passed.
+    - ``judge``: replaces the configured judge.
+    - ``resume``: continue the newest unfinished run of the same setup; its stored results, failures
+      included, are not evaluated again.
+    - ``baseline``: the id of another run in the store. Every part of the scores is tested for a
+      fall; a part without a score in one of the runs is left out.
 
-    UsageError if ``resume`` or ``baseline`` has no store, a suite names an evaluator, method or
-    index that is not there, a case can't be evaluated, an index that is needed is not built, or
-    there is no such run to resume;
-    RunStoppedError if a service refuses every request, ServiceDownStop if it is down for longer
-    than it is waited for, or search after search fails; what was kept stays in the store;
-    StoreError if a result can't be kept.
+    Raises UsageError if ``resume`` or ``baseline`` has no store, a suite names an evaluator, method
+    or index that does not exist, a case can't be evaluated, an index that is needed is not built,
+    or there is no such run to resume. Raises RunStoppedError if a service refuses every request,
+    ServiceDownStop if it is down for longer than a run waits or search after search fails; results
+    so far stay in the store. Raises StoreError if a result can't be kept.
+
+    Examples
+    --------
+    >>> outcome = await run_suites(suites=[read_suite(path="suite.yaml")], config=config)
+    >>> outcome.reports[0].status
+    'passed'
     """
     if store is None:
         if resume or baseline is not None:
@@ -315,7 +320,7 @@ async def run_suites(
     outcome = SuiteOutcome(
         reports=reports,
         run_id=run_id,
-        # Evaluators that ask no model have no part in it: it names the models that were asked.
+        # It names the models that were asked; evaluators that ask none don't count.
         embedded_models=label_usages(
             [(False, case.usage) for case in results],
             [(False, case.judge_usage) for case in results],
@@ -344,7 +349,7 @@ def _reason(result: EvaluationResult) -> str:
 async def _plan_suites(
     suites: Sequence[Suite], config: EvaluationConfig, judge: Judge | None
 ) -> tuple[RunPlan, dict[str, _Evaluation], ProjectTools]:
-    """Check suites against a configuration; return what is to be run, by the keys, and by what."""
+    """Check suites against a configuration; return the plan, the evaluations by key, the tools."""
     if not suites:
         raise ConfigError("There is no suite to run.")
     for name, n in Counter(suite.name for suite in suites).items():
@@ -428,7 +433,7 @@ async def _read_headers(
         except UsageError as error:
             problems.append(error)
     if problems:
-        # All at once, so that mending one does not bring up the next.
+        # All at once, so that nobody has to mend them one by one.
         raise type(problems[0])("\n".join(map(str, problems)))
     return headers
 
@@ -446,7 +451,7 @@ def _setup(
     headers: Mapping[str, IndexHeader],
     judge: Judge | None,
 ) -> RunSetup:
-    """Return everything that changes what the results mean."""
+    """Return everything that changes the meaning of the results."""
     described = {job.suite.name: _describe_evaluator(job) for job in jobs}
     judged = any("judge" in needs_of(job.evaluator) for job in jobs)
     judge_setup = describe_judge(config, samples, headers, judge) if judged else {}

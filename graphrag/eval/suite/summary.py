@@ -1,4 +1,4 @@
-"""What a suite's results come to, and how it is shown: scores, what passed, what to look at."""
+"""Summarizes a suite's results (scores, passed cases, regressions) and renders them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -45,12 +45,13 @@ SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case, evaluated once by ``method`` (the evaluator's name in a suite without methods).
+    """One case, evaluated once by ``method``, or by the evaluator in a suite without methods.
 
-    The ``score`` and its ``parts`` lie in [0, 1]; None where there is a ``failure``. The ``status``
-    is by the thresholds; whether it counts as passed is :meth:`Thresholds.passes`. ``details`` are
-    what else the evaluator found, JSON-ready; ``output`` is what the system gave, in ``latency_s``
-    seconds; ``usage`` and ``judge_usage`` are its model calls and the judge's.
+    - ``score``, ``parts``: in [0, 1]; the score is None if there is a ``failure``.
+    - ``status``: by the thresholds; :meth:`Thresholds.passes` decides if the case counts as passed.
+    - ``details``: what else the evaluator found, JSON-ready.
+    - ``output``: what the system answered, in ``latency_s`` seconds.
+    - ``usage``, ``judge_usage``: the model calls of the system and of the judge.
     """
 
     case_id: str
@@ -69,7 +70,7 @@ class CaseResult:
 
     @property
     def ran(self) -> bool:
-        """Whether the system ran it without an error, whatever its score."""
+        """Whether the system ran the case without an error, whatever its score."""
         return self.failure is None or self.failure.stage != "search"
 
     def to_dict(self) -> dict[str, object]:
@@ -88,8 +89,8 @@ class CaseResult:
 class Performance:
     """What a method's cases took: seconds, completions and tokens of the system, US dollars.
 
-    The judge is left out of the latency, in which a failed case is longer than it was waited for.
-    None where it was not counted, or a price is not known.
+    The latency does not include the judge; a failed case counts as longer than it was waited for.
+    None if it was not counted, or a price is not known.
     """
 
     latency_median: LatencyQuantile
@@ -102,13 +103,15 @@ class Performance:
 
 @dataclass(frozen=True, slots=True)
 class MethodReport:
-    """One method on a suite.
+    """The results of one method on a suite.
 
-    ``score``: mean over the scored cases, in [0, 1], with its t interval for new cases; ``bounds``:
-    the mean over all cases if each unscored one were 0, and if each were 1; ``passed``: share of
-    all cases that reach the passing threshold, an unscored one not, with Wilson's interval.
-    ``n_warning`` cases are passed or not, by the thresholds' order. ``status`` is by the score's
-    mean, incomplete with unscored cases unless the upper bound is below both thresholds already.
+    - ``score``: mean over the scored cases, in [0, 1], with its t interval for new cases.
+    - ``bounds``: the mean over all cases if every unscored one were 0, and if every one were 1.
+    - ``passed``: share of all cases that reach the passing threshold, with Wilson's interval; an
+      unscored case does not reach it.
+    - ``n_warning``: these cases passed or not, depending on the order of the thresholds.
+    - ``status``: by the mean score. With unscored cases it is incomplete, unless even the upper
+      bound is below both thresholds.
     """
 
     method: str
@@ -128,8 +131,9 @@ class MethodReport:
 class SuiteReport:
     """The results of a suite; its status is that of the worst method.
 
-    ``score`` is the mean over the cases of each case's mean over the methods, with its t interval;
-    ``n_passed`` and ``n_total`` are over all methods; the recommendations are as a framework's.
+    ``score`` is the mean over the cases of each case's mean over the methods, with its t interval.
+    ``n_passed`` and ``n_total`` are over all methods. ``recommendations`` are those of
+    :func:`framework.recommend`.
     """
 
     name: str
@@ -148,7 +152,7 @@ class SuiteReport:
     def outcome(self) -> Literal["passed", "failed", "incomplete"]:
         """Whether every method's mean reaches the passing threshold.
 
-        Failed as soon as one can't, whatever its missing scores are.
+        It is failed as soon as one method can't reach it, whatever its missing scores are.
         """
         reach = [m.bounds[1] if m.n_unscored else m.score.mean for m in self.methods]
         if not all(map(self.thresholds.passes, reach)):
@@ -156,16 +160,17 @@ class SuiteReport:
         return "incomplete" if any(method.n_unscored for method in self.methods) else "passed"
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as JSON-ready values; undefined is None."""
+        """Return the report as JSON-ready values; an undefined value is None."""
         values = asdict(replace(self, results=()))
         values |= {"thresholds": self.thresholds.model_dump(), "passed": self.n_passed}
         values |= {"total": self.n_total, "cases": [result.to_dict() for result in self.results]}
         return {k: v for k, v in values.items() if k not in ("n_passed", "n_total", "results")}
 
     def evaluation_report(self, ended_at: datetime) -> EvaluationReport:
-        """Return the report of a framework with these scores and counts.
+        """Return these scores and counts in the form of a framework's report.
 
-        A result is one evaluation, its metric the evaluator's; its parts are in the details.
+        Each result is one evaluation; its metric is the evaluator's, and its details have the
+        parts.
         """
         metric = cast("EvaluationMetric", self.evaluator)
         if self.evaluator == "entity_extraction":
@@ -201,7 +206,10 @@ class SuiteReport:
 
 @dataclass(frozen=True, slots=True)
 class PartRegression(MetricRegression):
-    """One part of the scores of a suite and method; the family is all parts of the two."""
+    """The regression of one part of a method's scores on a suite.
+
+    The family is all parts of this suite and method.
+    """
 
     suite: str
     method: str
@@ -209,11 +217,14 @@ class PartRegression(MetricRegression):
 
 @dataclass(frozen=True, slots=True)
 class SuiteOutcome(Stored):
-    """What a run of suites gave, in their order.
+    """The results of a run of suites, in their order.
 
-    ``run_id`` is None without a store, ``embedded_models`` their label when they had a part,
-    ``ended_at`` ISO 8601 in UTC, ``regressions`` None without a baseline; ``notes`` are what a
-    person is to be told of the run that was begun or continued.
+    - ``run_id``: None without a store.
+    - ``embedded_models``: the label of the embedded models (rules and vectors that come with this
+      package in place of a language model), if they were asked.
+    - ``ended_at``: ISO 8601 in UTC.
+    - ``regressions``: None without a baseline.
+    - ``notes``: messages for a person about how the run was begun or continued.
     """
 
     reports: tuple[SuiteReport, ...]
@@ -224,7 +235,7 @@ class SuiteOutcome(Stored):
     notes: tuple[str, ...] = ()
 
     def render(self, has_cases: bool = True) -> str:
-        """Return the content of suite_results.json, with every case or without."""
+        """Return the content of suite_results.json, with or without the cases."""
         suites = [report.to_dict() for report in self.reports]
         for suite in suites if not has_cases else ():
             del suite["cases"]
@@ -239,7 +250,7 @@ class SuiteOutcome(Stored):
         return whole_json(values)
 
     def render_reports(self) -> str:
-        """Return the report of a framework; of several suites ``{"suites": [...]}``."""
+        """Return a framework's report in JSON; for several suites, ``{"suites": [...]}``."""
         ended_at = datetime.fromisoformat(self.ended_at)
         about = {"run_id": self.run_id, "embedded_models": self.embedded_models}
         reports = [
@@ -250,19 +261,19 @@ class SuiteOutcome(Stored):
 
 
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
-    """Return how a score stands against the thresholds."""
+    """Return the status of a score by the thresholds."""
     low, high = sorted((thresholds.passing, thresholds.warning))
     return "failed" if is_below(score, low) else "warning" if is_below(score, high) else "passed"
 
 
 def worst_status(statuses: Sequence[SuiteStatus]) -> SuiteStatus:
-    """Return the worst of several: failed, incomplete, warning, passed."""
+    """Return the worst of several statuses, in the order failed, incomplete, warning, passed."""
     order: tuple[SuiteStatus, ...] = ("failed", "incomplete", "warning", "passed")
     return min(statuses, key=order.index)
 
 
 def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
-    """Make the report of a suite from at least one result, every case of every method."""
+    """Make the report of a suite from the results of every case and method, at least one."""
     methods = tuple(
         _summarize_method(method, of_method, suite.thresholds)
         for method, of_method in grouped((r.method, r) for r in results).items()
@@ -288,7 +299,7 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
 def find_part_regressions(
     now: Iterable[SuiteReport], then: Iterable[SuiteReport]
 ) -> tuple[PartRegression, ...]:
-    """Test every part of the scores of every suite and method for a fall."""
+    """Test every part of the scores, of every suite and method, for a fall."""
     before = _parts_of(then)
     return tuple(
         PartRegression(**asdict(regression), suite=suite, method=method)
@@ -352,7 +363,7 @@ def _mean(scores: Sequence[float]) -> Estimate:
 
 
 def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
-    """Return the answer of each suite, a line each."""
+    """Return one line for each suite, with its answer."""
     label = in_brackets(outcome.embedded_models)
     return [
         Line(
@@ -367,7 +378,7 @@ def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
 
 
 def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Part]:
-    """Yield each suite's table, the cases that did not pass, or all, and the recommendations."""
+    """Yield each suite's table, the cases that did not pass (or all), and the recommendations."""
     for report in outcome.reports:
         yield Table(
             title=f"Suite {report.name}{in_brackets(outcome.embedded_models)}",

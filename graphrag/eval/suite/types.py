@@ -1,4 +1,4 @@
-"""What suites consist of: metrics, test cases, evaluators, what they give."""
+"""Defines the types of suites: metrics, test cases, evaluators, results and reports."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import ConfigDict, Field
 
 Output = Mapping[str, object]
-"""What a system made of a case, as a :class:`BaseEvaluator` is shown it."""
+"""What a system made of a case, as a :class:`BaseEvaluator` gets it."""
 
 
 class EvaluationMetric(StrEnum):
-    """What an evaluator scores; each member is also its value as text."""
+    """What an evaluator scores; each member equals its value as text."""
 
     ENTITY_EXTRACTION_ACCURACY = "entity_extraction_accuracy"
     RESPONSE_RELEVANCE = "response_relevance"
@@ -26,15 +26,23 @@ class EvaluationMetric(StrEnum):
 
 
 def mapping_of(value: object) -> Mapping[str, object]:
-    """Return a mapping as it is, and an empty one for anything else that a case holds."""
+    """Return a mapping as it is, and an empty one for any other value."""
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 @dataclass
 class TestCase:
-    """One test case."""
+    """One test case of a suite.
 
-    # pytest takes a class of this name in a user's test module for one of its own.
+    Examples
+    --------
+    >>> case = TestCase(id="who", input_data={"query": "Who signed?"},
+    ...                 expected_output={"keywords": ["mayor"]})
+    >>> case.title
+    'who'
+    """
+
+    # Else pytest would collect a class of this name in a user's test module.
     __test__: ClassVar[bool] = False
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", coerce_numbers_to_str=True
@@ -47,11 +55,11 @@ class TestCase:
     description: str = ""
     """Free text in any language."""
     input_data: Any = None
-    """What the suite's evaluator takes; ``index`` names one of eval_config.yaml."""
+    """What the suite's evaluator reads; ``index`` names one of the indexes of eval_config.yaml."""
     expected_output: Any = None
-    """What the suite's evaluator looks for."""
+    """What the suite's evaluator compares with."""
     metadata: dict[str, object] = field(default_factory=dict[str, object])
-    """Free; it is kept with the run."""
+    """Anything; it is kept with the run."""
 
     @property
     def title(self) -> str:
@@ -67,10 +75,16 @@ class TestCase:
 
 @dataclass
 class EvaluationResult:
-    """One metric on one test case.
+    """The score of one metric on one test case.
 
-    The score lies in [0, ``max_score``], ``details`` say what it rests on, among them, if wanted,
-    ``parts`` (name -> score in [0, 1]) and a ``reason``; the framework sets ``test_case_id``.
+    The score is in [0, ``max_score``]. ``details`` say what it rests on; they may include ``parts``
+    (name -> score in [0, 1]) and a ``reason``. The framework sets ``test_case_id``.
+
+    Examples
+    --------
+    >>> EvaluationResult(metric=EvaluationMetric.RESPONSE_RELEVANCE, score=2.0, max_score=4.0,
+    ...                  details={}, timestamp=datetime.now()).share
+    0.5
     """
 
     metric: EvaluationMetric
@@ -82,14 +96,17 @@ class EvaluationResult:
 
     @property
     def share(self) -> float:
-        """``score / max_score``, in [0, 1]; ValueError if the score is out of its range."""
+        """``score / max_score``, in [0, 1]; raises ValueError if the score is out of its range."""
         if not (isfinite(self.max_score) and 0 <= self.score <= self.max_score and self.max_score):
             raise ValueError(f"a score lies in [0, {self.max_score!r}], not at {self.score!r}")
         return self.score / self.max_score
 
     @property
     def parts(self) -> dict[str, float]:
-        """The parts of the score by name, each in [0, 1]; of one without, its metric alone."""
+        """The parts of the score by name, each in [0, 1]; without parts, metric -> share.
+
+        Raises ValueError if a part is out of its range.
+        """
         parts = cast("Mapping[str, float]", mapping_of(self.details.get("parts")))
         for value in parts.values():
             if not 0 <= value <= 1:
@@ -97,20 +114,21 @@ class EvaluationResult:
         return dict(parts) or {str(self.metric): self.share}
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields; the metric as its value, the time in ISO 8601."""
+        """Return the fields, with the metric as its value and the time in ISO 8601."""
         at = self.timestamp.isoformat()
         return {**vars(self), "metric": str(self.metric), "timestamp": at}
 
 
 @dataclass
 class EvaluationReport:
-    """What a suite came to.
+    """The results of one suite.
 
-    ``results`` stand by case, then by metric; what failed is in ``failures``, case id -> text, and
-    not in them. ``overall_score`` is the mean of their shares, 0 without any. A case passes when
-    the mean of its own shares reaches the passing score and nothing of it failed.
-    ``performance_metrics`` are avg_ and max_processing_time, in seconds, over the n_timed cases
-    that a component ran without an error; None without any.
+    - ``results``: by case, then by metric, without failures. ``failures``: case id -> what failed.
+    - ``overall_score``: the mean of the results' shares, 0 without any.
+    - ``passed_tests``: cases in which nothing failed and whose mean share reaches the passing
+      score.
+    - ``performance_metrics``: avg_ and max_processing_time in seconds, over the n_timed cases that
+      a component ran without an error; None without any.
     """
 
     test_suite_name: str
@@ -124,35 +142,41 @@ class EvaluationReport:
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as JSON-ready values, as far as the results' details are."""
+        """Return the report as JSON-ready values, as far as the results' details are JSON-ready."""
         results = [result.to_dict() for result in self.results]
         values = {**vars(self), "timestamp": self.timestamp.isoformat(), "results": results}
         return {"test_suite": values.pop("test_suite_name"), **values}
 
 
 class BaseEvaluator(ABC):
-    """Scores what a system made of a test case, in one metric.
+    """Base class of evaluators, which score in one metric what a system made of a test case.
 
-    A suite of a project looks at three further attributes where there are any: ``needs``, a tuple
-    (each case is asked by every method: "methods"; the built index is read: "index"; the
-    configured judge is asked: "judge"); ``check(case)``, which raises ValueError before the run for
-    a case that can't be scored; ``version``, kept with the run.
+    In a suite of a project, three more attributes count if an evaluator has them. ``needs`` is a
+    tuple with "methods" (every method is asked each case), "index" (the built index is read) or
+    "judge" (the configured judge is asked). ``check(case)`` raises ValueError, before the run, for
+    a case that can't be scored. ``version`` is kept with the run.
     """
 
     @abstractmethod
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Score a case; what is raised is the failure of this case alone.
+        """Score a case; an exception counts as the failure of this case alone.
 
-        ``system_output`` has ``success``, ``processing_time`` (seconds), ``error`` (text, where a
-        component raised), ``graph`` (where one is given), and what a component gave:
+        ``system_output`` has ``success``, ``processing_time`` (seconds), ``error`` (text, if a
+        component raised), ``graph`` (if there is one), and what the component returned:
         ``query_result``, ``extracted_entities`` or ``processed_document``. In a suite of a project
-        also ``extraction``, and ``judge(question, ground_truth, response)``, a coroutine function
-        that gives the configured judge's verdict, 0 or 1.
+        it also has ``extraction``, and ``judge(question, ground_truth, response)``, a coroutine
+        function that returns the configured judge's verdict, 0 or 1.
+
+        Examples
+        --------
+        >>> output = {"success": True, "query_result": {"answer": "The mayor"}}
+        >>> (await evaluator.evaluate(test_case=case, system_output=output)).share
+        1.0
         """
 
 
 async def score_case(evaluator: BaseEvaluator, case: TestCase, output: Output) -> EvaluationResult:
-    """Ask an evaluator about a case; raises if what it gives is no result in its range."""
+    """Let an evaluator score a case; raises if it returns no EvaluationResult within its range."""
     result = cast("object", await evaluator.evaluate(case, output))
     if not isinstance(result, EvaluationResult):
         raise TypeError(f"the evaluator gave {type(result).__name__}, not an EvaluationResult")

@@ -1,7 +1,7 @@
-"""Whether a built index is sound, phase by phase, before questions are paid for.
+"""Checks a built index phase by phase, before you pay for questions to it.
 
-Reads only the index's tables and its vector store; asks no model. Every check's meaning is in
-docs/retrieval.md.
+It reads only the index's tables and its vector store, and asks no model. docs/retrieval.md explains
+every check.
 """
 
 import lazy_loader

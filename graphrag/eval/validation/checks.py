@@ -1,4 +1,7 @@
-"""The checks, metrics and warnings of each phase, over the tables of an index."""
+"""Checks the documents, text units, entities and relationships in the tables of an index.
+
+The checks of the graph are in graph.py, those of the vectors in vectors.py.
+"""
 
 import re
 import unicodedata
@@ -64,7 +67,7 @@ def _check_rows(
     problem: str = "",
     is_broken: Callable[[Array], Mask] = is_blank,
 ) -> CheckResult:
-    """Check that no row of a table is broken in a column, by default that none is blank."""
+    """Check that no row of a table is broken in a column; by default, that none is blank."""
     if frame is None or not len(frame):
         return skip(name, f"there are no {rows}")
     if column not in frame:
@@ -78,10 +81,10 @@ def _check_rows(
 def check_documents(
     tables: Tables, limits: Thresholds, any_enrichment: bool = False
 ) -> PhaseValidation:
-    """Check documents and their text units: read, cut up and kept whole.
+    """Check that documents were read, cut into text units, and kept as a whole.
 
-    With ``any_enrichment`` a heading, keywords or a summary of some text unit are asked for, in
-    place of any metadata of each.
+    With ``any_enrichment``, it is enough if some text unit has a heading, keywords or a summary;
+    otherwise every text unit must have some metadata.
     """
     documents, units = tables.documents, tables.text_units
     coverage, covered = _check_coverage(documents, units, limits)
@@ -157,9 +160,9 @@ def _check_created(documents: Frame | None, units: Frame | None, limits: Thresho
 
 
 def _first_of_same(documents: Frame) -> Rows:
-    """Return for each document the row of the first one with its id, or else with its text.
+    """Return for each document the row of the first one with the same id, or else the same text.
 
-    graphrag gives files of the same text one id, and text units to the first of them.
+    graphrag gives files of the same text one id, and gives text units only to the first of them.
     """
     first: Rows = np.arange(len(documents))
     for column in ("text", "id"):
@@ -173,7 +176,7 @@ def _first_of_same(documents: Frame) -> Rows:
 
 
 def _units_of_documents(documents: Frame, units: Frame) -> tuple[Rows, Rows] | None:
-    """Return pairs of rows, text unit and document; None when no column relates them."""
+    """Return pairs of rows, (text unit, document); None if no column relates them."""
     if "id" in documents and ("document_id" in units or "document_ids" in units):
         column = "document_id" if "document_id" in units else "document_ids"
         return relate(units, column, as_text(documents["id"]))
@@ -237,7 +240,7 @@ def _has_items(values: Array) -> Mask:
 
 
 def _has_any(values: Array) -> Mask:
-    """Say of each cell of any type whether there is something in it."""
+    """Return for each cell, of any type, whether it has any content."""
     array, types = as_array(values), arrow.types
     if types.is_dictionary(array.type):
         array = compute.cast(array, array.type.value_type)
@@ -250,7 +253,7 @@ def _has_any(values: Array) -> Mask:
 
 
 def _is_filled(cell: object) -> bool:
-    """Say whether a list has an item, or a mapping a value in which there is something."""
+    """Return whether a cell has any content: a list an item, a mapping a value with content."""
     if isinstance(cell, dict):
         return any(map(_is_filled, cast("dict[str, object]", cell).values()))
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None and cell != []
@@ -268,11 +271,11 @@ _METADATA: dict[str, Callable[[Array], Mask]] = {
 def _check_metadata(
     units: Frame | None, limits: Thresholds, any_enrichment: bool
 ) -> tuple[CheckResult, float | None, str]:
-    """Return the check, the share of text units with metadata, and what a warning says of it.
+    """Return the check, the share of text units with metadata, and what a warning says about it.
 
-    Of an index each text unit is to carry some of the columns that the table has, of those that
-    GraphRAG writes and of those that a pipeline of one's own may have added; the share is of those
-    with all. Of enrichment some text unit is to carry any, and so is the share.
+    In an index, each text unit must have some of the metadata columns that the table has, written
+    by GraphRAG or added by another pipeline; the share is of the text units that have all of them.
+    With ``any_enrichment``, one text unit with any is enough, and the share counts such text units.
     """
     name = "metadata_enrichment"
     predicates = dict.fromkeys(ENRICHMENT, _has_text) if any_enrichment else _METADATA
@@ -300,7 +303,7 @@ def _check_metadata(
 
 @dataclass(frozen=True, slots=True)
 class _Mentions:
-    """Over a column of ids of text units: how many, how many of none, and the rows with such."""
+    """A column of text unit ids: ids in all, ids of no text unit, and the rows with such ids."""
 
     total: int
     orphaned: int
@@ -317,7 +320,7 @@ class _Mentions:
 
 
 def _count_mentions(frame: Frame | None, units: Frame | None) -> _Mentions | None:
-    """Return None where there are no rows, or no ids, to compare."""
+    """Count the ids of text units in a table; None if there are no rows, or no ids, to compare."""
     if frame is None or not len(frame) or "text_unit_ids" not in frame:
         return None
     if units is None or "id" not in units:
@@ -344,7 +347,7 @@ def _check_extracted(
 def _check_confidence(
     name: str, frame: Frame | None, kind: str, limits: Thresholds
 ) -> tuple[CheckResult, float | None, list[str]]:
-    """Return the check, the mean confidence, and a warning if that is low."""
+    """Return the check, the mean confidence, and a warning if the mean is low."""
     if frame is None or not len(frame):
         return skip(name, f"there are no {kind}"), None, []
     if "confidence" not in frame:
@@ -367,7 +370,7 @@ def _check_confidence(
 
 
 def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
-    """Check entities and their mentions."""
+    """Check entities and the text units in which they are mentioned."""
     frame, units, kind = tables.entities, tables.text_units, "entities"
     confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
     problem = "have a name without letter, digit, symbol"
@@ -415,11 +418,11 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
 
 
 def _warn_duplicates(entities: Frame) -> list[str]:
-    """Warn of entities that seem to be the same one under two names, or twice under one.
+    """Warn about entities that seem to be the same one under two names, or twice under one.
 
-    Names are compared by two hashes of 64 bits, run together and with words sorted, 0 for a name
-    without a word: among a million names the chance that any two different ones meet is below one
-    in ten million.
+    Names are compared by two hashes of 64 bits, of the words run together and of the sorted words;
+    0 for a name without a word. Among a million names, the chance that any two different ones
+    collide is below one in ten million.
     """
     if "title" not in entities:
         return []
@@ -453,7 +456,7 @@ def _words(title: str) -> list[str]:
 
 
 def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds) -> PhaseValidation:
-    """Check relationships; ``edges`` is None where they can't be followed."""
+    """Check relationships; ``edges`` is None if the table can't be joined to entities."""
     frame, n_entities, kind = tables.relationships, count(tables.entities), "relationships"
     confidence, mean, warnings = _check_confidence(
         "relationship_confidence_valid", frame, kind, limits
@@ -503,13 +506,13 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
 
 
 def measure_coverage(document: str, units: Sequence[str], enough: float) -> tuple[int, int]:
-    """Count a document's characters and those of them that lie in a text unit.
+    """Return the number of a document's characters that are in a text unit, and of all.
 
-    Each text unit, in their order, is looked up in the document, and what several hold is counted
-    once. Where not all are found as they are, white space is left out of the text and of the
-    counts, up to 20 lines of prepended metadata are set aside, and so are broken characters at a
-    text unit's ends, as a token that ends inside a character leaves them. ``enough``, in [0, 1], is
-    the share with which the first, quicker reading is trusted.
+    Each text unit, in order, is searched in the document; overlap counts once. If not all are found
+    as they are, white space is left out of the text and of the counts, up to 20 lines of metadata
+    before a text unit's text are ignored, and so are broken characters at its ends, which appear if
+    a token ends inside a character. ``enough``, in [0, 1]: the share from which the first, quicker
+    reading is trusted.
     """
     covered = _cover(document, units)
     if covered is not None and covered >= enough * len(document):
@@ -519,7 +522,7 @@ def measure_coverage(document: str, units: Sequence[str], enough: float) -> tupl
 
 
 def _cover(text: str, units: Sequence[str]) -> int | None:
-    """Return the characters covered; None as soon as a unit is not found from where the last is."""
+    """Return the number of characters covered; None once a unit is not found after the last one."""
     covered = start = end = 0
     for unit in units:
         start = _find_near(text, unit, start, end)
@@ -531,7 +534,7 @@ def _cover(text: str, units: Sequence[str]) -> int | None:
 
 
 def _find_near(text: str, unit: str, start: int, end: int) -> int:
-    # Of several places the last: in a text that repeats itself units would seem to overlap.
+    # The last of several places: in a text that repeats itself, units would seem to overlap.
     place = text.rfind(unit, start, end + len(unit))
     return place if place >= 0 else text.find(unit, end)
 
@@ -573,7 +576,7 @@ class _Placer:
 
     def _find(self, unit: str) -> int:
         if self._misses >= _MAX_DISTANT_MISSES:
-            # The text is another one: looking everywhere for each unit would take its square.
+            # It is another text: searching everywhere for each unit would take quadratic time.
             return self._text.rfind(unit, self._start, self._end + 2 * len(unit))
         place = _find_near(self._text, unit, self._start, self._end)
         return place if place >= 0 else self._text.find(unit)

@@ -1,4 +1,4 @@
-"""The graph that the tables make: which entities the relationships join, and how far."""
+"""Builds the graph of the tables of entities and relationships, and checks its connections."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,9 +44,10 @@ _PARTS = (
 class Edges:
     """The relationships as pairs of nodes; a node is one entity name.
 
-    ``orphans`` marks rows of the relationships table with an end that is no entity's name;
-    ``nodes`` has the node of each entity that has a name, those of the same name share one;
-    ``pairs``, of shape (n, 2), are the distinct joined pairs of different nodes, the smaller first.
+    - ``orphans``: marks the relationships with an end that is not the name of an entity.
+    - ``nodes``: the node of each entity that has a name; entities of the same name share one.
+    - ``pairs``: of shape (n, 2), the distinct pairs of different nodes that are joined, smaller
+      first.
     """
 
     orphans: Mask
@@ -56,7 +57,7 @@ class Edges:
 
 
 def read_edges(tables: Tables) -> Edges | None:
-    """Read the graph; None where a table or its column of names is missing."""
+    """Read the graph; None if a table or its column of names is missing."""
     entities, relationships = tables.entities, tables.relationships
     if entities is None or "title" not in entities or relationships is None:
         return None
@@ -81,11 +82,11 @@ def _join(titles: Array, *ends: Array) -> Edges:
 def graph_connectivity(
     entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
 ) -> tuple[int, int, int]:
-    """Count the entities of a graph, those of its largest connected part, and the isolated ones.
+    """Count a graph's entities, those in its largest connected part, and the isolated ones.
 
-    ``entities`` are titles, of which one that comes again counts once; ``sources`` and ``targets``
-    are titles, of equal length, without direction; what names no entity joins nothing. Isolated is
-    an entity without a relationship to another one.
+    ``entities`` are titles; a repeated one counts once. ``sources`` and ``targets`` are titles, of
+    equal length, without direction; a title that is no entity joins nothing. An entity is isolated
+    if it has no relationship to another one.
     """
     names = (dict.fromkeys(entities), sources, targets)
     edges = _join(*(arrow.array(map(str, titles), arrow.large_string()) for titles in names))
@@ -94,14 +95,14 @@ def graph_connectivity(
 
 
 def warn(value: float | None, warning: str, low: float = -inf, high: float = inf) -> list[str]:
-    """Return a warning, into which the value is put, if that lies outside of its bounds."""
+    """Return a warning, with the value in its text, if the value is outside its bounds."""
     if value is None or not (is_below(value, low) or is_below(high, value)):
         return []
     return [warning.format(number_beside(value, low, high, digits=2))]
 
 
 def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> PhaseValidation:
-    """Check the graph that the tables make; ``edges`` is None where they make none."""
+    """Check the graph of an index's tables; ``edges`` is None if they can't be read."""
     counts: dict[str, Metric] = {
         "documents": None if tables.documents is None else len(tables.documents),
         "chunks": count(tables.text_units),
@@ -135,7 +136,7 @@ def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> Phas
 
 
 def check_counts(counts: dict[str, int], limits: Thresholds) -> PhaseValidation:
-    """Check a graph of which only the numbers of its parts are known."""
+    """Check a graph by nothing but the counts of its documents, chunks, entities and so on."""
     n_documents, n_entities = counts["documents"], counts["entities"]
     message = f"{n_documents} documents, {n_entities} entities"
     filled = judge("graph_not_empty", n_documents > 0 or n_entities > 0, message)
@@ -195,7 +196,7 @@ def _check_ratios(
 
 
 def _measure_parts(edges: Edges) -> tuple[int, int, int]:
-    """Count the entities of the largest part, the parts, and the isolated entities, one by one."""
+    """Return the number of entities in the largest part, of parts, and of isolated entities."""
     size = edges.n_nodes
     if not size:
         return 0, 0, 0

@@ -1,4 +1,4 @@
-"""What the validation of an index yields: results of checks, figures, warnings; the report."""
+"""Defines the results of validating an index: checks, phases, thresholds, and the whole report."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,12 +13,23 @@ MAX_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From where on a check fails (``min_``, ``max_``) or a warning is given (``low_``, ``high_``).
+    """The limits at which checks fail and warnings are given.
 
-    Shares lie in [0, 1]: of each document's text in its text units, of metadata, of the entities
-    in the largest connected part (a warning); connectivity is joined pairs, density relationships
-    for each entity. So many vectors of one table may every search compare one by one.
-    ``of_some_rows``: the status of a check that some rows pass and others don't.
+    Beyond ``min_`` and ``max_`` a check fails, beyond ``low_`` and ``high_`` there is a warning.
+
+    - ``min_coverage``: share of each document's text that is in its text units, in [0, 1].
+    - ``min_connectivity``, ``low_connectivity``: joined pairs per entity. ``high_density``:
+      relationships per entity.
+    - ``low_metadata_ratio``: share of the text units with metadata, in [0, 1].
+    - ``min_largest_component``: share of the entities in the largest connected part, in [0, 1];
+      below it there is a warning.
+    - ``max_unindexed_vectors``: how many vectors of a table may be outside its vector index; every
+      search compares these one by one.
+    - ``of_some_rows``: status of a check that some rows pass and others do not.
+
+    Examples
+    --------
+    >>> strict = Thresholds(min_coverage=0.99, max_unindexed_vectors=0)
     """
 
     min_coverage: float = 0.9
@@ -36,16 +47,17 @@ class Thresholds:
     of_some_rows: Status = "failed"
 
     def status_of(self, n_broken: int, n: int) -> Status:
-        """Return the status of a check that so many of the rows do not pass."""
+        """Return the status of a check that ``n_broken`` of ``n`` rows do not pass."""
         return self.of_some_rows if n_broken < n else "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check; its name is one of docs/retrieval.md.
+    """The result of one check; docs/retrieval.md lists the names.
 
-    ``message`` is a sentence: what was found, or why the check does not apply. ``examples`` are the
-    ids of what made it fail, at most 5. A density out of the common is a ``warning`` in an index.
+    ``message`` is a sentence about what was found, or why the check does not apply. ``examples``
+    are ids of what made it fail, at most 5. A ratio of the graph outside its limits is only a
+    ``warning`` in an index.
     """
 
     name: str
@@ -94,7 +106,10 @@ def judge(
     examples: tuple[str, ...] = (),
     otherwise: Status = "failed",
 ) -> CheckResult:
-    """Return a check that applies: ``otherwise``, with examples, if it did not pass."""
+    """Return the result of a check that applies; if it did not pass, ``otherwise`` with examples.
+
+    This asks no model.
+    """
     status: Status = "passed" if passed else otherwise
     return CheckResult(
         name=name, status=status, message=message, examples=() if passed else examples
@@ -102,25 +117,35 @@ def judge(
 
 
 def skip(name: str, message: str) -> CheckResult:
-    """Return a check that does not apply."""
+    """Return the result of a check that does not apply."""
     return CheckResult(name=name, status="not applicable", message=message)
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """Return ``part / whole``; None when the whole is 0."""
+    """Return ``part / whole``; None if the whole is 0."""
     return part / whole if whole else None
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineValidationReport:
-    """What the validation of an index found, or of records held in memory (``root`` is empty)."""
+    """The results of validating an index, or records in memory (``root`` is then empty).
+
+    Examples
+    --------
+    >>> report = PipelineValidationReport.from_phases(
+    ...     phases=[GraphConstructionValidator.validate(documents=1, chunks=4, entities=8,
+    ...                                                 relationships=9)]
+    ... )
+    >>> report.overall_passed, report.total_checks
+    (True, 3)
+    """
 
     root: str
     phases: tuple[PhaseValidation, ...]
 
     @classmethod
     def from_phases(cls, phases: Iterable[PhaseValidation]) -> "PipelineValidationReport":
-        """Put the phases that validators returned into one report, in the order given."""
+        """Make one report of the phases that validators returned, in the order given."""
         return cls("", tuple(phases))
 
     @property
@@ -130,7 +155,7 @@ class PipelineValidationReport:
 
     @property
     def total_checks(self) -> int:
-        """Number of checks, those that do not apply included."""
+        """Number of checks, including those that do not apply."""
         return len(self.checks())
 
     @property
@@ -145,7 +170,7 @@ class PipelineValidationReport:
 
     @property
     def not_applicable_checks(self) -> int:
-        """Number of checks that say nothing of this index."""
+        """Number of checks that do not apply."""
         return self._count("not applicable")
 
     def _count(self, status: Status) -> int:
@@ -156,7 +181,7 @@ class PipelineValidationReport:
         return tuple(check for phase in self.phases for check in phase.checks)
 
     def metrics(self) -> dict[str, Metric]:
-        """Return the metrics of all phases; None where one is undefined."""
+        """Return the metrics of all phases; an undefined one is None."""
         return {name: value for phase in self.phases for name, value in phase.metrics.items()}
 
     def all_warnings(self) -> list[str]:
@@ -169,7 +194,7 @@ class PipelineValidationReport:
 
     @property
     def summary(self) -> str:
-        """The outcome in two sentences; passed checks and all checks stand in it as 15/17."""
+        """The outcome in two sentences, with passed checks and all checks as 15/17."""
         outcome = "passed" if self.overall_passed else "failed"
         n_doubtful = self._count("warning")
         doubtful = f"with a warning: {n_doubtful}; " if n_doubtful else ""
@@ -196,7 +221,7 @@ class PipelineValidationReport:
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report, JSON-ready; what is undefined is None."""
+        """Return the report, JSON-ready; an undefined value is None."""
         return {
             "root": self.root,
             "overall_passed": self.overall_passed,
@@ -214,7 +239,7 @@ class PipelineValidationReport:
 
 
 def format_metric(value: Metric) -> str:
-    """Return a figure as text: counts whole, others with three decimals, ``-`` for None."""
+    """Return a figure as text: a whole number, or three decimals, or ``-`` for None."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"

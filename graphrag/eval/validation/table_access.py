@@ -1,4 +1,4 @@
-"""The tables of an index, column by column, as graphrag 2 and 3 write them."""
+"""Reads the tables of an index column by column, as graphrag 2 and 3 write them."""
 
 import asyncio
 import io
@@ -34,18 +34,18 @@ compute = cast("Any", pc)
 parquet = cast("Any", pq)
 
 Array: TypeAlias = Any
-"""A column: a pyarrow array or chunked array, or the series of a frame in memory."""
+"""A column: a pyarrow array or chunked array, or the series of a data frame in memory."""
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
 class ParquetFrame:
-    """A Parquet file as a data frame whose columns are read when they are asked for."""
+    """A Parquet file as a data frame whose columns are read when they are first asked for."""
 
     def __init__(self, source: Path | io.BytesIO, older: Mapping[str, str] = {}) -> None:
         schema = parquet.ParquetFile(source).schema
         paths: list[str] = [schema.column(i).path for i in range(len(schema))]
-        # Ids in lists repeat: as numbers into a dictionary they need a fraction of the memory.
+        # Ids in lists repeat: dictionary-encoded, they need a fraction of the memory.
         ids = [path for path in paths if ".list." in path and path.split(".")[0].endswith("_ids")]
         self._file = parquet.ParquetFile(source, read_dictionary=ids)
         names: list[str] = self._file.schema_arrow.names
@@ -73,7 +73,7 @@ Frame: TypeAlias = ParquetFrame | pd.DataFrame
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that the validation reads; None where the index has no such table."""
+    """The tables that the validation reads; None for a table that the index lacks."""
 
     documents: Frame | None = None
     text_units: Frame | None = None
@@ -84,7 +84,7 @@ class Tables:
 def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
     """Open the tables of a project's output storage.
 
-    IndexUnavailableError if there is not one table, or one can't be read.
+    Raises IndexUnavailableError if there is no table at all, or one can't be read.
     """
     tables = {name: open_table(config, name) for name in VALIDATED_TABLES}
     if all(table is None for table in tables.values()):
@@ -94,7 +94,7 @@ def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
 
 
 def open_table(config: "GraphRagConfig", name: str) -> Frame | None:
-    """Open any table of the index; None where there is none."""
+    """Open any table of the index; None if there is none."""
     kind, source = config.table_provider.type, None
     try:
         source = _locate(config, name)
@@ -124,14 +124,14 @@ def _locate(config: "GraphRagConfig", name: str) -> Path | io.BytesIO | None:
     async def fetch() -> bytes | None:
         return await storage.get(name, as_bytes=True) if await storage.has(name) else None
 
-    # In another thread, as a loop may be running in this one (a notebook's).
+    # In another thread, because an event loop may be running in this one (a notebook's).
     with ThreadPoolExecutor(1) as threads:
         content = threads.submit(lambda: asyncio.run(fetch())).result()
     return None if content is None else io.BytesIO(content)
 
 
 def count(frame: Frame | None) -> int:
-    """Return a table's rows; 0 where there is none."""
+    """Return the number of a table's rows; 0 without a table."""
     return 0 if frame is None else len(frame)
 
 
@@ -148,15 +148,15 @@ def as_text(values: Array) -> Array:
 
 
 def is_blank(values: Array) -> Mask:
-    """Say for each text whether it is null or has no visible character."""
+    """Return for each text whether it is null or has no visible character."""
     lengths = compute.utf8_length(compute.utf8_trim_whitespace(as_text(values)))
     return to_numpy(compute.equal(compute.fill_null(lengths, 0), 0))
 
 
 def as_lists(values: Array) -> tuple[Rows, Array]:
-    """Return each row's number of items and all items as large strings.
+    """Return the number of items of each row, and all items as large strings.
 
-    Null is an empty list. A text, as in CSV tables, is split as the release splits it.
+    Null is an empty list. A text, as CSV tables have, is split as graphrag splits it.
     """
     array, types = as_array(values), arrow.types
     if types.is_null(array.type):
@@ -175,7 +175,7 @@ def as_lists(values: Array) -> tuple[Rows, Array]:
 
 
 def as_numbers(values: Array) -> npt.NDArray[np.float64]:
-    """Return numbers; NaN for null, for an empty text and for what is not a number."""
+    """Return numbers; NaN for null, for an empty text, and for anything that is not a number."""
     return np.asarray(pd.to_numeric(as_array(values).to_pandas(), errors="coerce"), np.float64)
 
 
@@ -187,7 +187,7 @@ def to_numpy(values: Array) -> Array:
 
 
 def first_ids(frame: Frame, broken: Mask) -> tuple[str, ...]:
-    """Return the ids of the first rows that are marked, or their numbers where there are no ids."""
+    """Return the ids of the first marked rows, or their row numbers if the table has no ids."""
     rows = np.flatnonzero(broken)[:MAX_EXAMPLES]
     if "id" not in frame:
         return tuple(f"row {row}" for row in rows)
@@ -196,16 +196,16 @@ def first_ids(frame: Frame, broken: Mask) -> tuple[str, ...]:
 
 
 def find(values: Array, among: Array) -> Rows:
-    """Return the first place of each value in an array, -1 for those that are not in it."""
+    """Return the first position of each value in an array, -1 for values that are not in it."""
     return to_numpy(compute.fill_null(compute.index_in(values, value_set=among), -1)).astype(
         "int64"
     )
 
 
 def relate(frame: Frame, column: str, ids: Array) -> tuple[Rows, Rows]:
-    """Return pairs of rows: of the frame, and of the first of the ids that its column names.
+    """Return pairs of rows: a row of the frame, and the row of an id that its column names.
 
-    A column whose name ends in s holds lists of ids.
+    A column whose name ends in s has lists of ids. A repeated id counts for its first row.
     """
     rows = np.arange(len(frame))
     if column.endswith("s"):

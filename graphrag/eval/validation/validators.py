@@ -1,8 +1,8 @@
-"""Validating one built index, and records that are held in memory, one phase each.
+"""Validates a built index as a whole, or records in memory, one phase at a time.
 
-The validators are the checks of an index over tables made of the records. A document or chunk is a
+The validators put records into tables and run an index's checks on them. A document or chunk is a
 text, a mapping or an object; an entity or relationship is a mapping or an object; a data frame of
-an index stands for its rows. Which fields are read is in docs/api.md.
+an index stands for its rows. docs/api.md lists the fields that are read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,11 +42,17 @@ def validate_index(
 ) -> PipelineValidationReport:
     """Check a built index phase by phase, without asking a model.
 
-    A plain function: it can be called from a notebook, and inside a running event loop (which it
-    then blocks). ``root`` is the project folder. IndexUnavailableError if the settings or a table
-    can't be read, or no table is there.
+    ``root`` is the project folder. This is a plain function: you can call it in a notebook, and
+    inside a running event loop, which it blocks. Raises IndexUnavailableError if the settings or a
+    table can't be read, or there is no table.
+
+    Examples
+    --------
+    >>> report = validate_index(root="my_project", thresholds=Thresholds(min_coverage=0.99))
+    >>> report.overall_passed
+    True
     """
-    # A search lives with a text or an entity that lacks something, and not without any.
+    # A search works if some texts or entities lack something, but not without any.
     limits = replace(thresholds or Thresholds(), of_some_rows="warning")
     try:
         config = read_settings(root)
@@ -69,19 +75,27 @@ def validate_index(
 
 
 class DocumentProcessingValidator:
-    """Whether one document was cut into chunks that hold all of it."""
+    """Checks whether one document was cut into chunks that contain all of it."""
 
     @staticmethod
     def validate(document: object, chunks: Records) -> PhaseValidation:
-        """Check a document (or a data frame of several) and its chunks, in their order.
+        """Check a document (or a data frame of several) and its chunks, given in their order.
 
-        5 checks. Metrics, None where undefined: ``coverage_ratio``, the share of the document's
-        text that lies in chunks, overlap counted once, in [0, 1]; ``metadata_ratio``, the share of
-        chunks with a heading, keywords or a summary, in [0, 1]; ``chunks_count``;
-        ``avg_chunk_size`` in characters.
+        5 checks. Metrics, None if undefined: ``coverage_ratio``, the share of the document's text
+        that is in chunks, overlap counted once, in [0, 1]; ``metadata_ratio``, the share of chunks
+        with a heading, keywords or a summary, in [0, 1]; ``chunks_count``; ``avg_chunk_size`` in
+        characters.
 
-        ValueError if the document or a chunk has neither text nor content, or the chunks are no
-        list.
+        Raises ValueError if the document or a chunk has neither text nor content, or the chunks are
+        not a list.
+
+        Examples
+        --------
+        >>> phase = DocumentProcessingValidator.validate(
+        ...     document="Ann left.", chunks=[{"text": "Ann left.", "heading": "News"}]
+        ... )
+        >>> phase.passed
+        True
         """
         is_table = isinstance(document, pd.DataFrame)
         documents = _read(document if is_table else [document], "document")
@@ -102,14 +116,23 @@ class DocumentProcessingValidator:
 
 
 class EntityExtractionValidator:
-    """Whether the entities that were extracted from chunks are well formed."""
+    """Checks whether the entities that were extracted from chunks are well formed."""
 
     @staticmethod
     def validate(chunks: Records, entities: Records) -> PhaseValidation:
-        """Check entities and the chunks that they say to be mentioned in, or raise a ValueError.
+        """Check entities and the chunks in which they say they are mentioned.
 
-        5 checks. Metrics, None where undefined: ``entities_count``; ``avg_confidence`` over those
-        that give a valid one, in [0, 1]; ``avg_mentions_per_entity``.
+        5 checks. Metrics, None if undefined: ``entities_count``; ``avg_confidence`` over the
+        entities that give a valid one, in [0, 1]; ``avg_mentions_per_entity``. Raises ValueError if
+        the chunks or the entities are not a list.
+
+        Examples
+        --------
+        >>> EntityExtractionValidator.validate(
+        ...     chunks=[{"id": "c1", "text": "Ann left."}],
+        ...     entities=[{"name": "Ann", "type": "person", "mentions": ["c1"]}],
+        ... ).passed
+        True
         """
         units, nodes = _read(chunks, "chunks"), _read(entities, "entities")
         columns = nodes.described()
@@ -125,21 +148,29 @@ class EntityExtractionValidator:
 
 
 class RelationshipExtractionValidator:
-    """Whether the relationships that were extracted are well formed and join entities."""
+    """Checks whether the relationships that were extracted are well formed and join entities."""
 
     @staticmethod
     def validate(entities: Records, relationships: Records) -> PhaseValidation:
-        """Check relationships and the entities (id or name) at their ends, or raise a ValueError.
+        """Check relationships and the entities at their ends, which are given by id or name.
 
-        4 checks. Metrics, None where undefined: ``relationships_count``;
-        ``relationships_per_entity``; ``avg_relationship_confidence`` over those that give a valid
-        one, in [0, 1].
+        4 checks. Metrics, None if undefined: ``relationships_count``; ``relationships_per_entity``;
+        ``avg_relationship_confidence`` over the relationships that give a valid one, in [0, 1].
+        Raises ValueError if the entities or the relationships are not a list.
+
+        Examples
+        --------
+        >>> RelationshipExtractionValidator.validate(
+        ...     entities=[{"name": "Ann"}, {"name": "Bo"}],
+        ...     relationships=[{"source": "Ann", "target": "Bo", "type": "knows"}],
+        ... ).passed
+        True
         """
         nodes, edges = _read(entities, "entities"), _read(relationships, "relationships")
         ids, names = nodes.column("id"), nodes.column(*_NAME)
         titles = [one if name is None else name for one, name in zip(ids, names, strict=True)]
         by_id = {one: title for one, title in zip(ids, titles, strict=True) if one is not None}
-        # A text that is both is a name: that is what the tables of an index hold.
+        # A text that is an id and a name counts as a name, as in the tables of an index.
         by_id |= {title: title for title in titles if title is not None}
         columns = edges.described()
         for end in ("source", "target"):
@@ -152,14 +183,23 @@ class RelationshipExtractionValidator:
 
 
 class GraphConstructionValidator:
-    """Whether the numbers of a graph's parts are in proportion."""
+    """Checks whether the numbers of a graph's documents, chunks, entities and relationships fit."""
 
     @staticmethod
     def validate(documents: int, chunks: int, entities: int, relationships: int) -> PhaseValidation:
-        """Check counts; one that is no whole number, or below 0, is a ValueError.
+        """Check the counts of a graph.
 
-        3 checks. Metrics, None where undefined: the four counts; ``entities_per_chunk``;
-        ``connectivity``, the relationships an entity.
+        3 checks. Metrics, None if undefined: the four counts; ``entities_per_chunk``;
+        ``connectivity``, the relationships per entity. Raises ValueError if a count is not a whole
+        number or is below 0.
+
+        Examples
+        --------
+        >>> phase = GraphConstructionValidator.validate(
+        ...     documents=1, chunks=4, entities=8, relationships=9
+        ... )
+        >>> phase.passed
+        True
         """
         counts = {
             "documents": documents,
@@ -168,7 +208,7 @@ class GraphConstructionValidator:
             "relationships": relationships,
         }
         for name, count in counts.items():
-            # Of pandas and numpy too; NaN is below nothing, and would pass for a count.
+            # Integral includes pandas' and numpy's; NaN is not below 0 and would pass for a count.
             if not isinstance(count, Integral) or count < 0:
                 raise ValueError(f"{name} must be a count of 0 or more, not {count!r}")
         return check_counts(counts, _LIMITS)
@@ -176,9 +216,9 @@ class GraphConstructionValidator:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """Texts, mappings or objects of one kind, which errors name.
+    """Texts, mappings or objects of one kind; errors name the ``kind``.
 
-    A column that a data frame lacks is not missing in its rows.
+    A column that a data frame lacks does not count as missing in its rows.
     """
 
     kind: str
@@ -186,23 +226,23 @@ class _Records:
     is_table: bool = False
 
     def has(self, *names: str) -> bool:
-        """Say whether some record has one of the fields."""
+        """Return whether some record has one of the fields."""
         return any(_look(row, *names) is not _ABSENT for row in self.rows)
 
     def column(self, *names: str, read: Callable[[object], object] = str) -> list[object]:
-        """Return the first field that is there of each record, None without one."""
+        """Return for each record the first of the fields that it has; None if it has none."""
         values = (_look(row, *names) for row in self.rows)
         return [None if value is _ABSENT or _is_missing(value) else read(value) for value in values]
 
     def optional_column(self, name: str) -> dict[str, list[object]]:
-        """Return a column by its name if some record has the field."""
+        """Return a column under its name if some record has the field, else nothing."""
         return {name: self.column(name)} if self.has(name) else {}
 
     def described(self) -> dict[str, list[object]]:
-        """Return ids and confidences, where there are any."""
+        """Return the columns of ids and confidences, if there are any."""
         columns = {**self.optional_column("id"), **self.optional_column("confidence")}
         if not self.is_table and "confidence" in columns:
-            # A NaN that a client gives is a confidence, and not a valid one.
+            # A NaN from a client is a confidence, but not a valid one.
             values = (_look(row, "confidence") for row in self.rows)
             columns["confidence"] = [
                 None if value is _ABSENT or value is None else str(value) for value in values
@@ -240,12 +280,12 @@ def _look(record: object, *names: str) -> object:
 
 
 def _is_missing(value: object) -> bool:
-    """Say whether a value stands for none: None, or the NaN that pandas puts in its place."""
+    """Return whether a value stands for none: None, or the NaN that pandas puts in its place."""
     return value is None or (isinstance(value, float) and value != value)
 
 
 def _enrichment(record: object, name: str) -> str | None:
-    """Return a chunk's heading, keywords or summary as text, its own or that of its metadata."""
+    """Return a chunk's heading, keywords or summary as text: its own, or that in its metadata."""
     for holder in (record, _look(record, "metadata")):
         value = _ABSENT if isinstance(holder, str) else _look(holder, name)
         if value is _ABSENT or _is_missing(value):

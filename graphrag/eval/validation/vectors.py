@@ -1,4 +1,4 @@
-"""The stored vectors: are they there, complete, of the right length and indexed (LanceDB)."""
+"""Checks that the vectors stored in LanceDB are complete, of the right length, and indexed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.index.header import IndexHeader
 
-_Table: TypeAlias = Any  # lancedb types its tables in part
+_Table: TypeAlias = Any  # lancedb types its tables only in part
 _SOURCES = {
     entity_description_embedding: "entities",
     text_unit_text_embedding: "text_units",
@@ -44,11 +44,11 @@ _SOURCES = {
 
 
 def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidation:
-    """Check that the vectors that the settings ask for are stored, and for which rows.
+    """Check that the vectors that the settings ask for are stored, and for all rows.
 
-    A store that is missing, and a table that can't be searched, is warned of, as methods that need
-    no vectors search all the same; so are rows without a vector, or an index. Only LanceDB can be
-    looked at.
+    A missing store, and a table that can't be searched, is only a warning, because methods that
+    need no vectors can search without it. Rows without a vector, and vectors outside the vector
+    index, are warnings too. Only LanceDB can be checked.
     """
     kinds = [name for name in _SOURCES if name in config.embed_text.names]
     metrics: dict[str, Metric] = {f"{name}_vectors": None for name in kinds}
@@ -76,7 +76,7 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
             table, schema = vectors.table, vectors.schema
             total = metrics[f"{kind}_vectors"] = int(table.count_rows())
             warnings += _check_rows(table, schema, config, _SOURCES[kind])
-            # Up to so many a search compares quickly.
+            # A search compares up to this many quickly.
             unindexed = total - count_indexed(table, schema)
             if unindexed > limits.max_unindexed_vectors:
                 warnings.append(
@@ -91,9 +91,9 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
 
 
 def count_absent(config: "GraphRagConfig", embedding: str) -> tuple[int, int]:
-    """Count the rows of an index that have no vector of an embedding, and all of them.
+    """Return the number of rows of an index that lack a vector of an embedding, and of all rows.
 
-    Both are 0 where there are no vectors at all, or the store is not LanceDB.
+    Both are 0 if there are no vectors at all, or the store is not LanceDB.
     """
     if not uses_lancedb(config):
         return 0, 0
@@ -132,9 +132,9 @@ def _check_rows(
 
 
 def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
-    """Name the tables of vectors whose searches are slow, or miss some of the rows.
+    """Return warnings about vector tables whose searches are slow or miss some of the rows.
 
-    Stores other than LanceDB are not looked at. Blocks while the tables are read.
+    Only LanceDB is checked. The call blocks while the tables are read.
     """
     warnings: list[str] = []
     for key, header in headers.items():

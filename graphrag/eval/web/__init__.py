@@ -1,1 +1,1 @@
-"""The pages: a run, the runs, figures over time, labels; served or written as files."""
+"""Renders HTML pages of runs, comparisons, labels and reviews; serves them on this machine."""

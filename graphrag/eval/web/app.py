@@ -1,4 +1,4 @@
-"""The addresses that are served, and what each answers: runs and labels, or a dataset to vet."""
+"""Defines the web applications and their addresses: runs and labels, and reviews of datasets."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -30,11 +30,11 @@ from graphrag.text.redaction import redact
 
 _Answer: TypeAlias = Callable[[Request], Response | str]
 _MOST_BYTES = 100_000
-"""Of a label with its comment, and of a run's note."""
+"""Limit of a label with its comment, and of a run's note."""
 _MOST_OF_A_ROW = 1_000_000
-"""Of a mended question with its quotes."""
+"""Limit of a mended question with its quotes."""
 _FRESH_S = 10
-"""How long a page that was made while nobody waited any more is still given out."""
+"""Seconds for which a page is kept that was ready only after its request had been answered."""
 
 
 class _NoteChange(NamedTuple):
@@ -43,7 +43,7 @@ class _NoteChange(NamedTuple):
 
 
 def _waited(path: str, answer: _Answer, as_json: bool = False) -> Route:
-    """Return where an answer is waited for, however long it is made; see ``in_words``."""
+    """Return the route of an answer that is waited for, however long it takes; see ``in_words``."""
 
     async def answered(request: Request) -> Response:
         return await run_sync(in_words, lambda: answer(request), as_json)
@@ -57,10 +57,11 @@ def make_app(
     patience_s: float = 2,
     state_of: Callable[[str], str] = str,
 ) -> Starlette:
-    """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``.
+    """Return the application for runs and labels, which must be behind a ``Guard``.
 
-    ``render_run``: a run's id -> its page; ``patience_s``: seconds after which a page that is still
-    made says so, and asks for itself again; ``state_of``: see :class:`StorePages`.
+    It answers everybody who reaches it. ``render_run`` returns the page of a run's id.
+    ``patience_s``: if a page takes longer than this many seconds to make, a waiting page that
+    reloads itself is sent. ``state_of``: see :class:`StorePages`.
     """
     pages = _Pages(store_path, patience_s)
     store = StorePages(store_path, render_run, state_of)
@@ -84,7 +85,7 @@ def make_app(
         return report(request) if is_whole else live(request, "run.html.j2")
 
     def compare(request: Request) -> Response | str:
-        """Return the page of two runs, or the runs to choose from where these can't be compared."""
+        """Return the page of two runs, or the list of runs if these two can't be compared."""
         names = request.query_params
         new, old = names.get("new", ""), names.get("old", "")
         try:
@@ -136,7 +137,7 @@ def make_app(
 
 
 class _Pages:
-    """Pages in the making, and those of the sheets of labels."""
+    """The pages that are being made, and the pages of label sheets."""
 
     def __init__(self, store_path: Path, patience_s: float) -> None:
         self._store_path, self._patience_s = store_path, patience_s
@@ -144,7 +145,7 @@ class _Pages:
         self._made: dict[str, Future[tuple[float, Response]]] = {}
 
     def in_time(self, address: str, answer: Callable[[], Response | str]) -> Response:
-        """Answer with a page, or with one that asks again where making it takes its time."""
+        """Return the page, or a waiting page that asks again if making it takes longer."""
         made = self._made.get(address)
         if made is None or (made.done() and monotonic() - made.result()[0] > _FRESH_S):
             new = made = self._made[address] = Future[tuple[float, Response]]()
@@ -153,7 +154,7 @@ class _Pages:
                 page = in_words(answer)
                 new.set_result((monotonic(), page))
 
-            Thread(target=make, daemon=True).start()  # Ctrl-C waits for no daemon
+            Thread(target=make, daemon=True).start()  # so that Ctrl-C does not wait for it
         try:
             _, page = made.result(self._patience_s)
         except TimeoutError:
@@ -163,7 +164,7 @@ class _Pages:
         return page
 
     def audits(self) -> str:
-        """Return the sheets that there are to label."""
+        """Return the page that lists the sheets to label."""
         sheets: list[tuple[str, str, int, int, str]] = []
         for metric in METRICS:
             if (path := self.sheet(metric)).is_file():
@@ -174,14 +175,17 @@ class _Pages:
         return render("audits.html.j2", asks=True, sheets=sheets, draw_line=self._draw_line)
 
     def sheet(self, metric: str) -> Path:
-        """Return where the labels on a metric are kept; raises NotFound of none that there is."""
+        """Return the path of the labels on a metric; raises NotFound if there is no such metric."""
         if metric not in METRICS:
             raise NotFound(f"There is no metric {metric[:60]!r}.")
         return self._store_path.with_name(f"audit_{metric}.csv")
 
 
 def make_review_app(review: Review) -> Starlette:
-    """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
+    """Return the application for the review of a dataset, which must be behind a ``Guard``.
+
+    It answers everybody who reaches it.
+    """
 
     def page(_: Request) -> str:
         return render(

@@ -1,4 +1,7 @@
-"""The gate's answer on a run in the list of runs, kept until the run or the baseline changes."""
+"""Caches the gate's answers on finished runs, so that the list of runs shows them at once.
+
+An answer is kept until the run, the baseline or the code changes.
+"""
 
 import hashlib
 from contextlib import suppress
@@ -27,12 +30,12 @@ from graphrag.eval.types.code_digest import digest_code
 from graphrag.text.cli_hints import anywhere, as_given_here
 
 GATED = 20
-"""Of how many runs, the newest, the gate is asked."""
+"""Number of runs, the newest, on which the gate is asked."""
 _GATE = "gate"
 
 
 def digest_baseline(path: Path) -> str:
-    """Return a digest of the pinned baseline; "" where it can't be read."""
+    """Return a digest of the pinned baseline; "" if it can't be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
@@ -41,7 +44,10 @@ def digest_baseline(path: Path) -> str:
 
 
 def read_gate(store: EvaluationStore, run: Run, baseline: str) -> str:
-    """Return the gate's answer on a finished run against the pinned baseline, of this digest."""
+    """Return the gate's answer on a finished run against the pinned baseline.
+
+    ``baseline`` is the baseline's digest.
+    """
     kept = store.kept_figures(_GATE, run.run_id).get(run.run_id)
     is_kept = kept is not None and kept.key == _key(baseline) and not uses_own_code(run)
     with anywhere():
@@ -50,9 +56,9 @@ def read_gate(store: EvaluationStore, run: Run, baseline: str) -> str:
 
 
 def keep_gates(store_path: Path) -> None:
-    """Keep the gate's answers on the newest finished runs whose answers are not kept yet.
+    """Keep the gate's answers on the newest finished runs that have none kept yet.
 
-    Where nothing can be written nothing is kept: the gate is asked again.
+    If nothing can be written, nothing is kept and the gate is asked again.
     """
     path = baseline_path(store_path)
     if not path.is_file() or not can_keep(store_path):

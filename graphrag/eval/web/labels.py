@@ -1,4 +1,4 @@
-"""The page of an audit, on which a person labels the responses: a file, or served."""
+"""Renders the page on which a person labels an audit's responses, as a file or served."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,13 +17,14 @@ def render_labels(
     kept_in: str = "",
     marks: Mapping[str, Mark] = _NO_MARKS,
 ) -> str:
-    """Return the page as HTML that needs nothing from a network.
+    """Return the page as HTML that needs no network.
 
-    ``items``, at least one, are of one run and metric, in the order in which they are shown;
-    ``embedded_models`` the label of those that had a part. ``kept_in``: the file in which the
-    page's server keeps labels; ``marks``: item -> its label as it is kept now. Else the page keeps
-    them in the browser's local storage under the run and the metric, and gives them out as the CSV
-    that ``read_sheet`` reads.
+    - ``items``: at least one, of one run and metric, in the order in which they are shown.
+    - ``embedded_models``: the label of the embedded models, if they were asked in the run.
+    - ``kept_in``: the file in which the page's server keeps labels. Without it, the page keeps them
+      in the browser's local storage under the run and the metric, and exports them as the CSV that
+      ``read_sheet`` reads.
+    - ``marks``: item -> its label as it is kept now.
     """
     metric = JUDGED_METRICS[items[0].metric]
     return render(
@@ -38,7 +39,7 @@ def render_labels(
             "run": items[0].run,
             "metric": metric.name,
             "columns": COLUMNS,
-            # The rest stays folded, so that person and judge judge by the same.
+            # All else stays folded, so that person and judge see the same.
             "shown": metric.shown,
             "items": [asdict(item) for item in items],
             "keeper": f"/audit/{metric.name}/labels" if kept_in else None,

@@ -1,8 +1,8 @@
-"""What a notebook shows of results: the answer, the page's table and plot, the rest folded.
+"""Renders results for a notebook cell: the answer, a table and a plot; further tables are folded.
 
-One representation for every front end: of several a front end shows the one it likes best, and
-JupyterLab would show a plot in place of the answer. An image in a ``data:`` address is shown where
-scripts and inline SVG are taken out, as by GitHub and in notebooks that are not trusted.
+There is one HTML representation for every front end: of several representations, JupyterLab would
+show a plot in place of the answer. The plot is an image in a ``data:`` address, which is shown even
+where scripts and inline SVG are removed, as by GitHub and in notebooks that are not trusted.
 """
 
 import base64
@@ -19,7 +19,7 @@ from graphrag.eval.web.plots import plot_run
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
 
-# On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one color can have.
+# The contrast is 4.3:1 on white and on the #111 of a dark notebook; one color can't have more.
 _COLOURS = (
     "svg { --text: #727a89; --line: rgba(128, 128, 128, 0.35); --back: none; --m0: #0e7adb; "
     "--m1: #ce530d; --m2: #208b54; --m3: #cb3eb0; --m4: #937600; --m5: #727a88; }\n"
@@ -29,9 +29,9 @@ _FURTHER = ("metrics", "pairs", "spent")
 
 
 def render_cell(results: "EvaluationResults") -> str:
-    """Return an HTML fragment without scripts, which needs nothing from a network.
+    """Return an HTML fragment that has no scripts and needs no network.
 
-    Results that nobody analyzed, as those put together by hand, are a table of their means.
+    Results without an analysis, such as those put together by hand, are a table of their means.
     """
     analysis = results.analysis
     if analysis is None:

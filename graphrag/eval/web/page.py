@@ -1,4 +1,4 @@
-"""What all pages share: templates, one style, scripts, and the policy that a page brings itself."""
+"""Renders pages from templates with shared styles, scripts and a content security policy."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ NAV = Markup(
     '<nav aria-label="Pages"><a href="/" data-up>Runs</a> <a href="/audit">Labels</a></nav>'
 )
 NO_NAV = "<!--nav-->"
-"""Where ``NAV`` stands in a page that is a file, from which nothing leads back."""
+"""Stands in place of ``NAV`` in a page that is a file, from which no link leads back."""
 _STYLES = ("style.css", "svg_chart.css")
 _LEVEL = 7  # 9 takes twice as long, for 2 % less
 _GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
@@ -28,10 +28,10 @@ def render(name: str, scripts: Iterable[str] = (), asks: bool = False, **values:
 def stream(
     name: str, scripts: Iterable[str] = (), asks: bool = False, **values: object
 ) -> Iterator[str]:
-    """Yield a page, in pieces, as HTML that needs nothing from a network.
+    """Yield a page, in pieces, as HTML that needs no network.
 
-    ``name`` is its template's, which takes the ``values``; ``scripts`` are files that make its
-    script, in order; ``asks``: it may send forms and ask the server that it comes from.
+    ``name`` is the name of its template, which gets the ``values``. ``scripts`` are the files that
+    make its script, in order. ``asks``: whether it may send forms and requests to its own server.
     """
     style = "".join(map(read, _STYLES))
     # In a function of its own, so that its names do not become the page's.
@@ -47,7 +47,7 @@ def stream(
 
 
 def template(name: str) -> Template:
-    """Return the template of a file beside this one."""
+    """Return the template in a file beside this one."""
     return _templates().get_template(name)
 
 
@@ -73,13 +73,13 @@ def _hash(text: str) -> str:
 
 
 def pack(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield a text as base64 of gzip; it is never whole in memory."""
+    """Yield a text as base64 of gzip, so that it is never whole in memory."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     left = b""
     for piece in pieces:
         # A lone surrogate, which a model's reply may hold, has no UTF-8.
         left += packer.compress(piece.encode("utf-8", "replace"))
-        n = len(left) - len(left) % 3  # bytes of which base64 needs no padding
+        n = len(left) - len(left) % 3  # so that base64 needs no padding
         if n:
             yield base64.b64encode(left[:n]).decode("ascii")
             left = left[n:]

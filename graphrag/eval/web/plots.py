@@ -1,4 +1,4 @@
-"""The plots of a run: scores, differences, and what a score costs in tokens or dollars and time."""
+"""Plots a run: scores, differences, and the score against cost or time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
-    """Return name -> each plot that there is something to draw for."""
+    """Return name -> plot, for each plot that has something to draw."""
     medians = {m: figures.latency_median.value for m, figures in analysis.efficiency.items()}
     prices, note = Prices(results, analysis), "Better is up and to the left."
     if prices.budgets:
@@ -45,7 +45,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
 
 
 def _plot_scores(analysis: Analysis) -> Drawing | None:
-    """Return the primary metric's mean of each method, the best on top."""
+    """Return a plot of each method's mean on the primary metric, the best on top."""
     means = analysis.scores
     order = [method for method in by_score(analysis) if means[method].n]
     if not order:
@@ -92,7 +92,7 @@ def _point(
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:
-    """Return the differences of the pairs; of many those of the method with the highest score."""
+    """Return a plot of the paired differences; if there are many, only the best method's."""
     pairs = [
         pair for pair in analysis.comparisons if pair.in_family and pair.decided[1] is not None
     ]
@@ -137,10 +137,9 @@ def _plot_tradeoff(
     note: str,
     is_comparable: bool,
 ) -> Drawing | None:
-    """Return the score against what a question costs, or how long it takes.
+    """Return a plot of the score against what a question costs, or how long it takes.
 
-    Where amounts may be compared, the methods of which no other is both better and cheaper are
-    ringed.
+    If the amounts are comparable, methods that no other one beats in both are ringed.
     """
     drawn = {m: (analysis.scores[m].mean, amounts.get(m)) for m in by_score(analysis)}
     ringed: Sequence[str] = ()
@@ -169,9 +168,10 @@ def _plot_tradeoff(
 
 
 def _plot_indexes(prices: Prices, conditions: Conditions, analysis: Analysis) -> Drawing | None:
-    """Return the score against the price of 1,000 questions with the index: a curve a search.
+    """Return a plot of the score against the price of 1,000 questions with the index.
 
-    None unless methods ask different indexes, and two prices are known.
+    There is a curve for each search. None unless methods ask different indexes and at least two
+    prices are known.
     """
     means = {method: score for method, score in analysis.scores.items() if score.n}
     amounts = prices.in_all(list(means)) if means else {}

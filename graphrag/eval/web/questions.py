@@ -1,7 +1,7 @@
-"""The questions of the page: what the list needs, and what one question's view needs besides.
+"""Prepares the questions of a run's page: the list, and the details of each question.
 
-Contexts are many and alike: the lines of an index's tables come back in one context after the
-other. Each line stands in the page once, and a context is a list of their numbers.
+Contexts are large and similar: the same lines of an index's tables are in many of them. Each line
+is in the page once, and a context is a list of line numbers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,15 @@ from graphrag.text.search_trace import Step, first_read
 
 Json: TypeAlias = dict[str, object]
 MOST_CONTEXT_CHARACTERS = 24_000_000
-"""Distinct lines of contexts up to which they are in the page; later contexts are left out."""
+"""The most characters of distinct context lines in a page; later contexts are left out."""
 
 
 def trace_answers(figures: Figures) -> dict[tuple[str, str], Json]:
-    """Return (question's id, method) -> where its evidence went, of what could be traced.
+    """Return (question's id, method) -> where its evidence was lost, if it was traced.
 
-    ``end`` is what the answer counts as, and ``lost`` where its evidence was lost, if it was;
-    ``rank`` is that of the first expected source, ``share`` of those found; None if not measured.
+    ``end`` is the category of the answer, ``lost`` the stage at which its evidence was lost, if it
+    was. ``rank`` is the rank of the first expected source, ``share`` the share of sources found;
+    None if not measured.
     """
     if not any(record.n_evidence for _, record in figures.traced):
         return {}
@@ -44,10 +45,10 @@ def trace_answers(figures: Figures) -> dict[tuple[str, str], Json]:
 
 
 class _Lines:
-    """The distinct lines of contexts, or pieces of calls, given away as they come.
+    """Numbers the distinct lines of contexts, or pieces of calls, and passes on each new one.
 
-    Kept is a hash of each, of 64 bits: among a million lines two are taken for one in one page of
-    some 30 million.
+    Only a hash of 64 bits is kept of each. With a million lines, two different ones are taken for
+    the same in one of some 30 million pages.
     """
 
     def __init__(self, give: Callable[[str], None]) -> None:
@@ -56,7 +57,7 @@ class _Lines:
         self._n_characters = 0
 
     def take(self, lines: Sequence[str]) -> list[int] | None:
-        """Return the numbers of lines; None once the page would grow too large."""
+        """Return the numbers of lines; None if the page would grow too large."""
         hashes = list(map(hash, lines))
         if not self._numbers.keys() >= set(hashes):
             new = {h: line for h, line in zip(hashes, lines, strict=True) if h not in self._numbers}
@@ -76,10 +77,10 @@ def list_questions(
     metrics: Sequence[str],
     traces: Mapping[tuple[str, str], Json],
 ) -> list[Json]:
-    """Return what the list needs of each question, JSON-ready.
+    """Return what the list shows of each question, JSON-ready.
 
-    ``results`` are of every trial; ``samples``, for tags and evidence, may be empty; ``metrics``:
-    see :func:`order_metrics`; ``traces``: see :func:`trace_answers`.
+    ``results`` are of every trial. ``samples``, for tags and evidence, may be empty. ``metrics``:
+    see :func:`order_metrics`. ``traces``: see :func:`trace_answers`.
     """
     by_key = {(s.imdb_key, s.id): s for s in samples}
     listed: list[Json] = []
@@ -111,11 +112,11 @@ def detail_questions(
     read_whole: ReadWhole,
     give_line: Callable[[str], None],
 ) -> Iterator[list[Json]]:
-    """Yield the details of each of :func:`by_question`, JSON-ready.
+    """Yield the details of the answers to each question, JSON-ready.
 
-    ``metrics`` are those of the index; ``read_whole`` gives the results with their contexts;
-    ``give_line`` takes each line of a context that is new, and the details name lines by their
-    numbers.
+    ``questions`` are those of :func:`by_question`, ``metrics`` those of the list. ``read_whole``
+    reads the results with their contexts. ``give_line`` is called with each new line of a context;
+    the details refer to lines by their numbers.
     """
     whole = iter(read_whole(result for answers in questions for result in answers))
     lines = _Lines(give_line)
@@ -128,9 +129,9 @@ def list_calls(
     read_calls: ReadCalls,
     give_piece: Callable[[str], None],
 ) -> Iterator[list[Sequence[Json]]]:
-    """Yield the calls of each question's answers, as :func:`detail_questions` yields details.
+    """Yield the model calls behind the answers to each question.
 
-    A text is the numbers of its pieces, False once the page would grow too large.
+    A text is a list of the numbers of its pieces, or False if the page would grow too large.
     """
     kept = iter(read_calls(result for answers in questions for result in answers))
     pieces = _Lines(give_piece)
@@ -158,7 +159,7 @@ def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
 
 
 def order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
-    """Return the metrics that were to be judged, in their order, and others that were judged."""
+    """Return the metrics that were asked for, in their order, then others that were judged."""
     verdicts = [result.scores for result in results if result.failure is None]
     judged = [
         metric
@@ -170,14 +171,14 @@ def order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> lis
 
 
 def by_question(results: Sequence[QueryResult]) -> list[list[QueryResult]]:
-    """Return the results of each question, by trial; those first whose row the judge doubts."""
+    """Return the results of each question, by trial; questions with a doubted row are first."""
     by_key = grouped(((r.imdb_key, r.sample_id, r.question), r) for r in results)
     questions = [sorted(answers, key=lambda result: result.trial) for answers in by_key.values()]
     return sorted(questions, key=lambda answers: not any(result.doubt for result in answers))
 
 
 def _tags(sample: Sample) -> list[str]:
-    """Return what the question can be found by, its own tags first."""
+    """Return the texts by which the question can be filtered, its own tags first."""
     columns = (column for column in sample.tags if column != "tags")
     others = (f"{column} = {v}" for column in columns for v in sample.values_of(column))
     answerable = () if sample.answerable else ("not answerable",)
@@ -238,7 +239,7 @@ def _way(steps: Sequence[Step], response: str) -> list[Json]:
 
 
 def _phases(usage: Usage | None) -> list[list[str | int]]:
-    """Return name, calls, prompt and output tokens of each phase; empty where none were counted."""
+    """Return name, calls, prompt and output tokens of each phase; empty if not counted."""
     if usage is None or not usage.is_counted:
         return []
     parts: tuple[Mapping[str, int], ...] = (

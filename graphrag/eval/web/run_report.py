@@ -1,4 +1,4 @@
-"""What a run's tables, files and page show, computed from what is kept of it; and its page."""
+"""Computes what a run's tables, files and page show from its stored results; writes the page."""
 
 import json
 from collections import Counter
@@ -66,9 +66,9 @@ _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
+    """A run's figures as its tables and files show them; ``notes`` are lines below the tables.
 
-    Files are made while the run's store is open: contexts are read from it.
+    Make files while the run's store is open, because contexts are read from it.
     """
 
     results: EvaluationResults
@@ -77,7 +77,7 @@ class Report:
     description: RunDescription
 
     def files(self) -> dict[str, Content]:
-        """Return name -> content of the run's files, made when it is written, once."""
+        """Return name -> content of the run's files; a content is made once, when it is written."""
         results, figures = self.results, self.figures
         names, answer = evaluation_names(list(figures.evaluations)), answer_run(results)
         section = {"answer": None if answer is None else answer.to_dict()}
@@ -180,7 +180,7 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
     ).under_conditions(conditions)
     if results.analysis is not None and outcome.results:
         rows = results.rows
-        first = [row for row in rows if not row.trial]  # which is what people labeled
+        first = [row for row in rows if not row.trial]  # people label the first trial
         labels = read_labels(config.output_folder, run.run_id, first)
         analysis = correct_comparisons(results.analysis, labels)
         kinds = ()
@@ -234,12 +234,15 @@ def report_pieces(
     config: Mapping[str, object] = _NOTHING,
     unread: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the page, in pieces, as HTML that needs nothing from a network.
+    """Yield the page, in pieces, as HTML that needs no network.
 
-    ``samples``, for tags and evidence, may be empty; ``notes``: what else is to be said;
-    ``commands``: what it is for -> a command line; ``config``: the run's, JSON-ready; ``unread``:
-    what could not be read any more, so that figures are missing. ValueError if the results hold no
-    analysis.
+    - ``samples``: for tags and evidence; may be empty.
+    - ``notes``: further lines to show.
+    - ``commands``: what a command is for -> its line.
+    - ``config``: the run's configuration, JSON-ready.
+    - ``unread``: what could not be read, so that figures are missing.
+
+    Raises ValueError if the results have no analysis.
     """
     analysis = analysis_of(results)
     traces, questions = trace_answers(figures), by_question(results.results)
@@ -256,7 +259,7 @@ def report_pieces(
         "report.html.j2",
         _SCRIPTS,
         packed={
-            # Packed, a key would be hidden from those who look for keys in what is written.
+            # Redacted before it is packed: a scan for keys would not find one in packed data.
             "index": pack(map(redact_data, json_pieces(index, separators=_COMPACT))),
             "details": pack(
                 _pieces(partial(detail_questions, questions, judged, results.read_whole))
@@ -276,7 +279,7 @@ def report_pieces(
 
 
 def _settings(metadata: Mapping[str, object], config: Mapping[str, object]) -> dict[str, str]:
-    """Return name -> JSON of what the run was, its fingerprints among it."""
+    """Return name -> JSON of the run's settings, including fingerprints."""
     settings = {
         "This run": {name: metadata[name] for name in _SETTINGS if name in metadata},
         "What was evaluated, with fingerprints": metadata.get("setup"),
@@ -292,7 +295,7 @@ def _settings(metadata: Mapping[str, object], config: Mapping[str, object]) -> d
 def _pieces(
     list_answers: Callable[[Callable[[str], None]], Iterator[Sequence[object]]],
 ) -> Iterator[str]:
-    """Yield the lines of all texts, each once, and then what names them, question by question."""
+    """Yield the lines of all texts, each once, then the details that refer to them, by question."""
     new: list[str] = []
     comma = ""
     with TemporaryFile("w+", encoding="utf-8", errors="replace", newline="") as aside:

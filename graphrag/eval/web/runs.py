@@ -1,4 +1,4 @@
-"""The runs of a store on one page, each figure over time; and a run as far as it is."""
+"""Renders the page of all runs of a store, with figures over time, and the progress of a run."""
 
 import json
 from collections import Counter
@@ -45,19 +45,23 @@ Kept = TypeVar("Kept")
 _KEPT_PAGES = 4
 _SLOWEST = 5
 _PACE = 200
-"""Of the latest answers, by whose pace the time that is left is told."""
+"""Number of latest answers by whose pace the remaining time is estimated."""
 _STILL_S = 120
-"""Without an answer for so long, nothing is said of the time that is left."""
+"""After so many seconds without an answer, no remaining time is shown."""
 _CAUSES = 20
 _LONGEST_TEXT = 200
 
 
 class StorePages:
-    """Reads what the pages show from the store anew, a finished run's figures once.
+    """Makes the pages of a store: reads it anew for each page, but a finished run's figures once.
 
-    ``render_run``: a run's id -> its page, ``state_of``: -> what changes whenever that page does,
-    beside the run's folder. Each method raises UsageError or StoreError if there is
-    no store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
+    - ``place``: the path of the store.
+    - ``render_run``: takes a run's id and returns its page.
+    - ``state_of``: takes a run's id and returns a text that changes whenever the page does, beside
+      changes of the run's folder.
+
+    Each method raises UsageError or StoreError if there is no store or it can't be read, and
+    NotFound if the store does not have the run.
     """
 
     def __init__(
@@ -76,23 +80,23 @@ class StorePages:
         return baseline_path(self._place)
 
     def _pinned_id(self) -> str | None:
-        """Return the pinned run's id; the file with its rows is read when it changed."""
+        """Return the pinned run's id; the file with its rows is read again if it changed."""
         changed = _modified_at(self._baseline)
         return _keep(self._kept, ("pinned", changed), lambda: pinned_run_id(self._place))
 
     def embedded_models(self, run_id: str) -> str | None:
-        """Return the label of the embedded models if they had a part in a run."""
+        """Return the label of the embedded models if they were asked in a run."""
         with open_store(self._place) as store:
             return stored_metadata(store, _find_run(store, run_id)).embedded_models
 
     def is_whole(self, run_id: str) -> bool:
-        """Whether a run is finished and has a page of its own."""
+        """Return whether a run is finished and has a page of its own."""
         with open_store(self._place) as store:
             run = _find_run(store, run_id)
         return run.status == "finished" and not run.setup.is_of_suites
 
     def live(self, run_id: str) -> dict[str, Any]:
-        """Return how far a run is."""
+        """Return how far a run has come."""
         with open_store(self._place) as store:
             return read_live(store, _find_run(store, run_id))
 
@@ -104,7 +108,7 @@ class StorePages:
         return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
     def compare(self, new: str, old: str, place: str) -> str:
-        """Return the page of a run held against another, or against PINNED."""
+        """Return the page that compares a run with another, or with PINNED."""
         pinned = self._pinned_id() if old == PINNED else None
         with open_store(self._place) as store:
             runs = [_find_run(store, new)] + ([] if old == PINNED else [_find_run(store, old)])
@@ -121,7 +125,7 @@ class StorePages:
         return self._draw(None if None in keys else tuple(keys), draw)
 
     def _draw(self, key: object, draw: Callable[[], str]) -> str:
-        with self._rendering:  # it takes the memory of a run with its contexts
+        with self._rendering:  # one at a time: it loads a run with its contexts
             page = _keep(self._drawn, key, draw)
             if len(self._drawn) > _KEPT_PAGES:
                 del self._drawn[next(iter(self._drawn))]
@@ -154,7 +158,7 @@ class StorePages:
         return listed
 
     def _answer(self, store: EvaluationStore, run: Run) -> Answer | None:
-        """Return what a finished run's summary says; None where there is none."""
+        """Return the answer in a finished run's summary; None if there is none."""
         if run.status != "finished":
             return None
 
@@ -163,7 +167,7 @@ class StorePages:
             try:
                 section = json.loads(path.read_text(encoding="utf-8"))["answer"]
                 return Answer(chip=section["chip"], headline=section["headline"])
-            except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
+            except (OSError, ValueError, TypeError, KeyError):  # of another release, or cut short
                 return None
 
         return _keep(self._kept, self._key(run, "answer"), read)
@@ -173,8 +177,8 @@ class StorePages:
     ) -> str:
         """Return the page of all runs.
 
-        With ``place``, which is shown, it is the one that is served; ``told`` is why it is shown in
-        place of what was asked for.
+        ``place`` is shown, and is given if the page is served. ``told`` says why this page is shown
+        instead of the one that was asked for.
         """
         runs = [] if self._place == Path() else self._runs()
         tried = [listed for listed in runs if not listed["is_of_suites"]]
@@ -220,7 +224,7 @@ class StorePages:
         return _keep(self._kept, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
     def _key(self, run: Run, *what: object) -> object:
-        """Return what changes whenever a run's figures do; None while it goes on."""
+        """Return a key that changes whenever a run's figures do; None while the run goes on."""
         if run.finished_at is None:
             return None
         changed = _modified_at(run_folder(self._place.parent, run.run_id))
@@ -248,13 +252,20 @@ def write_dashboard(
     store_path: Path | str | None = None,
     collector: MetricsCollector | None = None,
 ) -> Path:
-    """Write the figures of runs, and what was recorded, as one page, and return its path.
+    """Write the figures of all runs, and recorded values, as one HTML page; return its path.
 
-    ``path`` is the HTML file, whose folder is made when missing; ``store_path`` an eval.db: every
-    mean of every run, by method, and latency, tokens, cost and retrieval measures, what the
-    embedded models made marked; ``collector``: every series of it, one line for each set of labels.
-    UsageError if neither is given, or there is no store; StoreError if another process holds the
-    store, or the file can't be written.
+    - ``path``: the HTML file; its folder is made if it is missing.
+    - ``store_path``: an eval.db. The page has every mean of every run by method, and latency,
+      tokens, cost and retrieval measures; results of the embedded models are marked.
+    - ``collector``: the page has each of its series, one line for each set of labels.
+
+    Raises UsageError if neither is given or there is no store. Raises StoreError if another process
+    holds the store, or the file can't be written.
+
+    Examples
+    --------
+    >>> write_dashboard(path="dashboard.html", store_path="eval/results/eval.db")
+    PosixPath('dashboard.html')
     """
     if store_path is None and collector is None:
         raise UsageError("There is nothing to show: give a store_path, a collector, or both.")
@@ -264,7 +275,7 @@ def write_dashboard(
 
 
 def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Run | None:
-    """Return what a run is held against: the pinned run, else the finished one before it."""
+    """Return the run that a run is compared with: the pinned one, else the finished one before."""
     dataset = run.setup.root.get("dataset")
     if run.setup.is_of_suites or run.status != "finished":
         return None
@@ -276,9 +287,9 @@ def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Ru
 
 
 def _list_run(run: StoredRun, against: StoredRun | None) -> dict[str, Any]:
-    """Return what the list shows of a run's own figures, and the run that it is held against.
+    """Return what the list shows of a run's figures, and of the run that it is compared with.
 
-    ``metric``: the one that it is shown by, "" without any; ``scores``: a line each method, the
+    ``metric`` is the metric that is shown, "" without any. ``scores`` has one line per method, the
     best first.
     """
     metric = next((name for means in run.means.values() for name in means), "")
@@ -315,7 +326,7 @@ def _list_changes(run: Run, against: Run) -> list[str]:
 
 
 def _find_run(store: EvaluationStore, run_id: str | None) -> Run:
-    """Return a run by its whole id; what comes from an address leads nowhere else."""
+    """Return a run by its whole id, which may come from an address."""
     for run in store.runs():
         if run.run_id == run_id:
             return run
@@ -323,7 +334,7 @@ def _find_run(store: EvaluationStore, run_id: str | None) -> Run:
 
 
 def _keep(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Kept:
-    """Return what is kept under a key, else make it, and keep it unless the key is None."""
+    """Return the value kept under a key, or make it; it is kept unless the key is None."""
     if key is None:
         return make()
     if key not in kept:
@@ -339,11 +350,11 @@ def _modified_at(path: Path) -> int:
 
 
 def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
-    """Read what the page of a run shows of how far it is.
+    """Read what the page of a run shows about how far the run has come.
 
-    Of ``n_planned`` searches (None: unknown) ``n_searched`` answered or failed, of which ``n_done``
-    wait for no verdict; ``left``: how long it may go on, "" where that is unknown. Else nothing is
-    an estimate of what is still to come. ``go_on``: the command that goes on with it.
+    ``n_planned`` is the number of searches (None: unknown); ``n_searched`` were answered or failed,
+    and ``n_done`` of these wait for no verdict. ``left`` is how long the run may still take, "" if
+    unknown; nothing else is an estimate. ``go_on`` is the command that continues the run.
     """
     responses = store.outlines(run.run_id)
     verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
@@ -423,7 +434,7 @@ def _means(store: EvaluationStore, run: Run, metrics: Sequence[str]) -> Table:
 
 
 def _estimate_left(run: Run, store: EvaluationStore, n_done: int) -> str:
-    """Return how long the run goes on at the pace of its latest answers; "" where none is seen."""
+    """Return how long the run still takes at the pace of its latest answers; "" if unknown."""
     times = store.latest_times(run.run_id, _PACE)
     if run.status == "finished" or len(times) < 3:
         return ""

@@ -1,8 +1,8 @@
-"""The server: one socket on this machine's own address, and who is answered there.
+"""Serves the pages on 127.0.0.1 and refuses requests from anybody but the user.
 
-A page of another site can send requests to 127.0.0.1, under a name of its own too (DNS
-rebinding), and other users of the machine can connect to the port. So each request has to name
-this server as its host, come from its own pages, and bring the token that was printed.
+A page of another site can send requests to 127.0.0.1, even under a name of its own (DNS rebinding),
+and other users of the machine can connect to the port. Therefore each request has to name this
+server as its host, come from its own pages, and bring the token that was printed.
 """
 
 import errno
@@ -59,14 +59,14 @@ _OWN_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="(
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A port of 127.0.0.1 that is held, and a new token that opens what is served there."""
+    """An open port of 127.0.0.1, and the new token that gives access to its pages."""
 
     socket: socket.socket
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     @classmethod
     def on(cls, port: int) -> "Listener":
-        """Take a port; 0 is any free one. UsageError if it is taken, or not for this user."""
+        """Open a port; 0 is any free one. Raises UsageError if it is taken or not allowed."""
         try:
             return cls(socket.create_server((_HOST, port)))
         except OSError as error:
@@ -88,7 +88,7 @@ class Listener:
 
 
 def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
-    """Return the server, to be run on the listener's socket until it ``should_exit``."""
+    """Return the server, to be run on the listener's socket until ``should_exit`` is set."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -110,23 +110,23 @@ def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
         timeout_graceful_shutdown=_LET_GO_S,
     )
     server = Server(config)
-    # What is asked while it ends is cut off, which is no error to tell.
+    # Requests are cut off while it ends; that is no error to log.
     logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
     return server
 
 
 def own_policy(html: str) -> dict[str, str]:
-    """Return the headers that hold a page to the policy that it brings itself."""
+    """Return the header with the content security policy that the page itself contains."""
     match = _OWN_POLICY.search(html)
     return {} if match is None else {"Content-Security-Policy": unescape(match[1])}
 
 
 class NotFound(UsageError):
-    """What an address names is not there."""
+    """Raised if the thing that an address names does not exist."""
 
 
 def in_words(answer: Callable[[], Response | str], as_json: bool = False) -> Response:
-    """Answer with a page; an error becomes one of one sentence, no traceback leaves."""
+    """Return an answer's page; an error becomes a page of one sentence, without a traceback."""
     try:
         page = answer()
     except EvalError as error:
@@ -139,7 +139,7 @@ def in_words(answer: Callable[[], Response | str], as_json: bool = False) -> Res
 
 
 async def answer_not_found(_: Request, error: Exception) -> Response:
-    """Return the page of an address that there is not."""
+    """Return the page for an address that does not exist."""
     return _sentence("There is no such page here.", cast("HTTPException", error).status_code)
 
 
@@ -156,10 +156,11 @@ def body_handler(
     most_bytes: int,
     what: tuple[str, str],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers a request whose body, of a kind, is to be kept, with what is kept then.
+    """Return a handler that keeps a request's body, and answers with the kept value.
 
-    409 with what stands there if somebody else changed it; ``what`` is named of a body that is no
-    such thing, and of one that is too long.
+    The body must be of type ``kind``. If somebody else changed the same thing, the answer is 409
+    with the current value. ``what`` names the body in two errors: if it is not valid, and if it is
+    longer than ``most_bytes``.
     """
     adapter = TypeAdapter(kind)
 
@@ -184,10 +185,10 @@ def body_handler(
 
 
 class Guard:
-    """Refuses what does not come from the server's own pages; puts headers on every answer.
+    """Refuses requests that are not from the server's own pages; adds headers to every answer.
 
-    The server listens on the ``port`` of 127.0.0.1. The first address has to hold the ``token``; a
-    cookie that no other site's request brings does afterward.
+    The server listens on ``port`` of 127.0.0.1. The first request must have the ``token`` in its
+    address. Later requests have it in a cookie, which requests from other sites do not carry.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
@@ -227,7 +228,7 @@ class Guard:
         return None
 
     def _admit(self, scope: Scope) -> Response | None:
-        """Let a known browser pass, and make one known that brings the token."""
+        """Return None for a known browser; let a browser with the token in, refuse others."""
         token = QueryParams(scope["query_string"]).get(_TOKEN, "")
         if scope["method"] != "GET" or not self._is_token(token):
             cookies = Headers(scope=scope).get("cookie", "").split(";")

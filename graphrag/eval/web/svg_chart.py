@@ -1,7 +1,7 @@
-"""Drawings as SVG that needs nothing else: points with intervals, on lines, in rows, over time.
+"""Draws charts as standalone SVG: points with intervals, lines, rows, and small lines for text.
 
-Colors and shapes go by a series' style; they are classes of ``svg_chart.css``, which the page or
-the drawing itself brings. Shapes differ, so that a drawing can be read in gray.
+A series' style sets its color and shape, which are classes of ``svg_chart.css``; the page, or the
+drawing itself, brings this style sheet. Shapes differ, so that a drawing can be read in gray.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from graphrag.eval.web.page import template
 from graphrag.text.phrases import shorten
 
 N_STYLES = 6
-"""Colors and shapes that there are: each shape in each color, before any two series are alike."""
+"""Number of colors and of shapes; every shape comes in every color before two series are alike."""
 _WIDTH, _RIGHT, _TOP, _LINE = 360.0, 8.0, 8.0, 16.0
-"""As wide as a phone, where 12 px are still 12 px."""
+"""The width is that of a phone, where 12 px are still 12 px."""
 _LETTER = 7.4  # of 12 px, in a wide font
 _MOST_LETTERS = 28
 _short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
@@ -27,10 +27,11 @@ _MOST_TOLD = 40
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value at a place.
+    """One value of a series at its place.
 
-    ``title`` is shown when it is pointed at, ``label`` below it, or at the end of its row; ``low``
-    and ``high`` are limits of its interval, along x in rows, else along y.
+    ``title`` is shown when somebody points at it, ``label`` below it or at the end of its row.
+    ``low`` and ``high`` are the limits of its interval, along x if the drawing is in rows, else
+    along y.
     """
 
     x: float
@@ -45,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one name; a line goes through them, in their order, where they are joined."""
+    """Points under one name; if they are joined, a line goes through them in order."""
 
     name: str
     style: int
@@ -54,17 +55,17 @@ class Series:
 
     @property
     def kind(self) -> str:
-        """Its class in the style sheet."""
+        """The series' class in the style sheet."""
         return f"s{(self.style + self.style // N_STYLES) % N_STYLES}"
 
     def places(self, across: "_Scale", down: "_Scale") -> list[tuple[float, float]]:
-        """Return where its points stand."""
+        """Return where the points stand."""
         return [(across(point.x), down(point.y)) for point in self.points]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis spans; without limits the values do, without ticks it has round numbers."""
+    """The range of an axis; without limits that of the values, without ticks at round numbers."""
 
     title: str = ""
     limits: tuple[float, float] | None = None
@@ -73,13 +74,14 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn.
+    """A chart, to be rendered as SVG.
 
-    ``title`` stands above it, and ``note`` below that; ``about`` is what those hear who do not see
-    it, and after it every point's title; ``series`` have at
-    least one point; ``height`` is of the part between the axes, in px at a width of 360;
-    ``in_rows``: y numbers rows, from the top, and each has its name, a tick of y, above it; a
-    dashed line stands where x is ``marked``, from which in rows a bar leads to each point.
+    - ``title`` is above it, ``note`` below the title.
+    - ``about``: text for people who can't see it; the titles of the points follow.
+    - ``series``: each has at least one point.
+    - ``height``: of the part between the axes, in px at a width of 360.
+    - ``in_rows``: y is the number of a row, from the top; a row's name, a tick of y, is above it.
+    - ``marked``: x of a dashed line; in rows, bars lead from it to the points.
     """
 
     title: str
@@ -97,7 +99,7 @@ class Drawing:
         return [point for series in self.series for point in series.points]
 
     def svg(self, style: str = "") -> Markup:
-        """Return it as SVG; ``style`` stands in it where no page has the style sheet."""
+        """Return the chart as SVG; ``style`` is put into it if no page brings the style sheet."""
         points = self._points
         ends = [v for p in points for v in (p.low, p.high) if v is not None]
         xs = [p.x for p in points] + (ends if self.in_rows else [])
@@ -136,7 +138,7 @@ class Drawing:
         )
 
     def line(self) -> Markup:
-        """Return its series as lines of a word's height, without axes, for eyes alone."""
+        """Return the series as lines of a word's height, without axes, for the eye only."""
         x_at, _ = _scale(self.x, [p.x for p in self._points])
         y_at, _ = _scale(Axis(), [p.y for p in self._points])
 
@@ -160,7 +162,7 @@ _Scale = Callable[[float], float]
 
 
 def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[float, str]]]:
-    """Return what gives a value its share of an axis, and the ticks."""
+    """Return a function from a value to its share of the axis, and the ticks."""
     low, high = axis.limits or (min(values), max(values))
     ticks = list(axis.ticks)
     if not ticks:
@@ -176,7 +178,7 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
 
 
 def round_steps(low: float, high: float) -> list[float]:
-    """Return round numbers from at most ``low`` to at least ``high``, evenly apart."""
+    """Return round numbers at equal distances, from at most ``low`` to at least ``high``."""
     if high <= low:
         half = abs(low) / 2 or 0.5
         low, high = low - half, high + half
@@ -188,7 +190,7 @@ def round_steps(low: float, high: float) -> list[float]:
 
 
 def _legend(series: Sequence[Series]) -> tuple[list[tuple[Series, float, float]], int]:
-    """Return where each name stands, x and y, and on how many lines; nothing without a name."""
+    """Return x and y of each name, and the number of lines; nothing if no series has a name."""
     places: list[tuple[Series, float, float]] = []
     x, line = 8.0, 0
     for entry in series if any(entry.name for entry in series) else ():

@@ -1,4 +1,4 @@
-"""Figures over time: of each run, one step a run, and of what a program recorded."""
+"""Draws figures over time: of runs, one step per run, and of values that a program recorded."""
 
 import json
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ TOOK = {
     "tokens": ("tokens", "mean of a question"),
     "cost_usd": ("$", "mean of a question"),
 }
-"""Figure -> its name on a run's page, and what it is of."""
-NOT_SHOWN = "latency_s"  # the mean, where every other page has the median
+"""Figure -> its name on a run's page, and what it is the mean or median of."""
+NOT_SHOWN = "latency_s"  # it is a mean, and every other page has the median
 
 
 class Panel(NamedTuple):
-    """A figure over time: a drawing of two runs or more, a table, and the ``latest`` values."""
+    """A figure over time: a drawing if there are two runs, a table, and the ``latest`` values."""
 
     drawing: Drawing | None
     table: Table
@@ -33,7 +33,7 @@ class Panel(NamedTuple):
 
 
 def draw_runs(runs: Sequence[StoredRun], part: Literal["means", "measured"]) -> dict[str, Panel]:
-    """Draw each figure that any run has a value of, one step a run; the newest run comes first."""
+    """Draw each figure that any run has, one step per run; ``runs`` begin with the newest."""
     by_run: _ByRun = [(run, getattr(run, part)) for run in reversed(runs)]
     values = (pair for _, means in by_run for method in means.values() for pair in method.items())
     names = dict.fromkeys(name for name, value in values if value is not None)
@@ -49,7 +49,7 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     methods = [*dict.fromkeys(method for _, values in rows for method in values)]
     labels = [*dict.fromkeys(run.embedded_models for run, _ in by_run)]
     heading, of_what = TOOK.get(name, (name, ""))
-    # A line through runs with and without embedded models would compare what can't be compared.
+    # Runs with and without embedded models can't be compared, so that no line joins them.
     lines: dict[tuple[str, str | None], list[Point]] = {(m, e): [] for e in labels for m in methods}
     for step, run, values in having:
         for method, value in values.items():
@@ -106,7 +106,7 @@ def _draw(
 
 
 def draw_series(collector: MetricsCollector, name: str) -> Panel:
-    """Draw what a program recorded under a name, a line for each set of labels."""
+    """Draw the values that a program recorded under a name, one line for each set of labels."""
     points, summary = collector.history(name), collector.summary(name)
     by_labels: dict[str, list[MetricPoint]] = {}
     for point in points:
@@ -140,7 +140,7 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
 
 
 def _thin(points: Sequence[MetricPoint]) -> list[Point]:
-    """Return points to draw; of many, means of as many neighbors each."""
+    """Return points to draw; if there are too many, means of equally many neighbors."""
     size = -(-len(points) // _MOST_DRAWN)
     groups = [points[n : n + size] for n in range(0, len(points), size)]
     means = [fmean(p.value for p in group) for group in groups]
@@ -162,7 +162,7 @@ def _join_labels(point: MetricPoint) -> str:
 
 
 def mean_of(run: StoredRun, method: str, name: str) -> str:
-    """Return a mean of a run, with its n where it is not over all questions."""
+    """Return a mean of a run as text, with its n if it is not over all questions."""
     n = run.n.get(method, {}).get(name)
     behind = f" (n {n:,})" if n and n != run.n_questions else ""
     return figure(name, run.means.get(method, {}).get(name)) + behind

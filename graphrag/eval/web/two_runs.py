@@ -1,4 +1,4 @@
-"""The page of two runs: the gate's answer, what changed, which answers flipped, the figures."""
+"""Renders the page that compares two runs: gate, changed settings, flipped answers, figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +16,14 @@ from graphrag.eval.web.trends import NOT_SHOWN, TOOK
 from graphrag.text.phrases import counted
 
 _MOST = 100
-"""Of answers newly wrong, and newly right, that are shown."""
+"""The most answers newly wrong, and newly right, that are shown."""
 
 
 _Side: TypeAlias = tuple[str, str, str]
-"""An answer of one run, its verdict as a word and the judge's reason."""
+"""The answer of one run, its verdict as a word, and the judge's reason."""
 _Changed: TypeAlias = tuple[QuestionChange, str, _Side | None, _Side | None]
-"""A question that flipped, its accepted answer, both answers; None of a run that the store lacks"""
+"""A question that flipped, its accepted answer, and both answers, None for a run not in the
+store."""
 
 
 def render_two_runs(
@@ -31,10 +32,10 @@ def render_two_runs(
     runs: Sequence[StoredRun | None] = (),
     place: str = "",
 ) -> str:
-    """Return the page of a run held against another, the new one first.
+    """Return the page that compares a run with another; ``sides`` has the new one first.
 
-    ``runs`` are their figures, as far as the store holds them; with ``place``, the store's name, it
-    is the page that is served.
+    ``runs`` are their figures, if the store has them. ``place``, the name of the store, is given if
+    the page is served.
     """
     new, old = sides
     comparison = compare_runs(new, old)
@@ -67,7 +68,7 @@ def render_two_runs(
 
 
 def _describe_flips(flips: Sequence[QuestionChange], word: str) -> str:
-    """Return how many answers flipped, and to how many questions by how many methods they are."""
+    """Return how many answers flipped, to how many questions, and by how many methods."""
     text = f"{counted(len(flips), 'answer')} newly {word}"
     n_questions = len({(flip.document, flip.question_id) for flip in flips})
     n_methods = len({flip.method for flip in flips})
@@ -115,7 +116,7 @@ def _sides(
 
 
 def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
-    """Return every figure of each run alone, by method, before and now."""
+    """Return a table of every figure of each run, by method, before and now."""
     sides = [
         {m: {**run.means.get(m, {}), **run.measured.get(m, {})} for m in methods}
         for run in (before, now)
