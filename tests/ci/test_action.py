@@ -249,7 +249,7 @@ def test_the_documented_workflow_passes_inputs_that_there_are(action, project_ro
 
 
 def test_the_other_scripts_of_the_documentation_run(evaluation, project_root, tmp_path):
-    once, cron = blocks(project_root, "bash")
+    (once, _), (cron,) = blocks(project_root, "sh"), blocks(project_root, "bash")
     _, gitlab, _ = [yaml.safe_load(block) for block in blocks(project_root, "yaml")]
     (evaluation.output / "baseline.json").unlink()
     folder = tmp_path / "shell"
