@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from graphrag.eval.stats.correction import (
+from graphrag.eval.stats.label_correction import (
     Corrected,
     corrected_difference,
     corrected_mean,

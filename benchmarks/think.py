@@ -53,8 +53,8 @@ from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.client.tokens import default_encoding
 from graphrag.query.graph import OpenedGraph, pagerank
 from graphrag.query.graph_index import GraphIndex, open_graph_of
+from graphrag.text.context_tables import read_context
 from graphrag.text.sentences import sentences
-from graphrag.text.tables import read_context
 from graphrag.text.tokenize import word_keys
 
 METHODS = ("bm25", "ppr", "agentic", "tog")

@@ -304,7 +304,7 @@ Call ``tog_search`` and ``ppr_search`` alike:
         config=config, entities=entities, relationships=relationships, text_units=text_units,
         query="Who signed?",
     )
-    print(result.response)
+    response = result.response
 
 ``config``: a GraphRagConfig, or a mapping of settings; its section for the method, if it has one,
 sets how the method searches. ``entities``, ``relationships``, ``text_units``: tables of the index;
@@ -313,7 +313,7 @@ _RANKED_PARAMETERS = """\
 Call ``bm25_search``, ``hybrid_search`` and ``agentic_search`` alike:
 
     result = await hybrid_search(config=config, text_units=text_units, query="Who signed?")
-    print(result.response)
+    response = result.response
 
 ``config``: a GraphRagConfig, or a mapping of settings; its section ``basic_search`` applies, and
 ``passage_tokens`` in it only if ``config`` is a mapping. ``text_units``: a table of the index. Each

@@ -18,11 +18,11 @@ from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
 from graphrag.embedded import watch_offline
 from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
-from graphrag.query.client.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
+from graphrag.query.client.embedded_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.query.methods import OWN_METHODS
 from graphrag.text.console import open_console, replace_unknown_characters, say
-from graphrag.text.log_lines import lines_to
-from graphrag.text.phrases import counted
+from graphrag.text.library_logs import lines_to
+from graphrag.text.message_phrases import counted
 from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import ShownStream, strip_controls
 

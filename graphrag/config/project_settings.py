@@ -25,7 +25,7 @@ from graphrag.config.older_settings import OlderSettings, double_lone_dollars, r
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.config.table_files import resolve_place
 from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 from graphrag.text.redaction import know_settings, know_variables, redact
 
 if TYPE_CHECKING:

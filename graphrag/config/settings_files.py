@@ -14,7 +14,7 @@ from graphrag.config.table_files import (
     resolve_place,
 )
 from graphrag.text.cli_hints import release_line
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

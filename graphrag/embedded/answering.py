@@ -23,9 +23,9 @@ from graphrag.embedded.names import (
 )
 from graphrag.embedded.requests import Reply, Request
 from graphrag.text.citations import CITATION
+from graphrag.text.context_tables import Record, context_region, read_context
 from graphrag.text.sentences import first_words, sentences
 from graphrag.text.stems import ENGLISH, language_read, read_as, share_covered, terms
-from graphrag.text.tables import Record, context_region, read_context
 from graphrag.text.tokenize import fold
 
 MIN_COVERAGE = 0.25

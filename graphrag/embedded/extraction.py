@@ -19,9 +19,9 @@ from graphrag.embedded.names import (
     split_words,
 )
 from graphrag.embedded.requests import Request
+from graphrag.text.context_tables import Record, read_context
 from graphrag.text.sentences import first_words, sentences
 from graphrag.text.stems import terms
-from graphrag.text.tables import Record, read_context
 
 _COMPLETE, _FIELD, _RECORD = "<|COMPLETE|>", "<|>", "##"
 _MAX_SENTENCE_WORDS = 45

@@ -17,9 +17,9 @@ from graphrag.embedded.names import find_mentions, split_words
 from graphrag.embedded.requests import Request
 from graphrag.text.accepted_answers import split_answers
 from graphrag.text.citations import CITATION
+from graphrag.text.context_tables import Record, read_context
 from graphrag.text.sentences import sentences
 from graphrag.text.stems import share_covered, terms
-from graphrag.text.tables import Record, read_context
 from graphrag.text.tokenize import fold
 
 # Least share of the ground truth's terms in a correct response.

@@ -28,9 +28,9 @@ from graphrag.embedded import OfflineModelError, answering, extraction, grading,
 from graphrag.embedded.requests import Reply, Request, plain_messages, read_request
 from graphrag.embedded.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.installation import WORDLLAMA
+from graphrag.text.context_tables import context_region, read_context
 from graphrag.text.languages import main_language
 from graphrag.text.stems import read_as
-from graphrag.text.tables import context_region, read_context
 
 if TYPE_CHECKING:
     from graphrag_llm.metrics import MetricsStore

@@ -27,8 +27,8 @@ from graphrag.query.factory import (
     get_global_search_engine,
     get_local_search_engine,
 )
+from graphrag.query.index.context_records import CLAIMS
 from graphrag.query.index.header import model_name
-from graphrag.query.index.release_records import CLAIMS
 from graphrag.query.index.vector_tables import check_length, open_vectors
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,

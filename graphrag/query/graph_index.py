@@ -60,7 +60,7 @@ class GraphIndex:
 
         index = await GraphIndex.open(root="my_project")
         result = await index.search(method="tog", question="Who signed?")
-        print(result.response)
+        response = result.response
 
     The engine of a method is built at its first question and then kept.
     """
@@ -208,7 +208,7 @@ class _Shared:
         )
 
     async def records(self, method: str, level: int | None) -> "Records":
-        from graphrag.query.index.release_records import EntityRecords, TextRecords
+        from graphrag.query.index.context_records import EntityRecords, TextRecords
 
         texts = await self._make_once("records of texts", lambda: TextRecords(self._tables))
         if method == "basic":

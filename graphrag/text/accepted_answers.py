@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from graphrag.text.phrases import fold_line
+from graphrag.text.message_phrases import fold_line
 
 _LEAD = "Each of these answers is right:\n- "
 _BETWEEN = "\n- "

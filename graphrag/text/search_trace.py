@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 if TYPE_CHECKING:
     from rich.tree import Tree

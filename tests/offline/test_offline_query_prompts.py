@@ -21,7 +21,7 @@ from graphrag.prompts.query.question_gen_system_prompt import QUESTION_SYSTEM_PR
 from graphrag.query.context_builder.rate_prompt import RATE_QUERY
 from graphrag.query.graph.prompts import NextStep, ReasonedAnswer
 from graphrag.query.structured_search.drift_search.primer import PrimerResponse
-from graphrag.text.tables import read_context
+from graphrag.text.context_tables import read_context
 
 SOURCES = {
     3: "Mara walked to the harbour. She sold the silver clock to Otto Brandt in 1931.",

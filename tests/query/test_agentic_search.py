@@ -9,7 +9,7 @@ from support.openai_server import Json, offline_reply
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.search_result import CountedSearchResult
-from graphrag.text.tables import read_context
+from graphrag.text.context_tables import read_context
 
 QUESTION = "Who founded the company that made the lens of the great lamp?"
 NEXT = "Merrow Glass Company founded"

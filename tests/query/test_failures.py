@@ -22,8 +22,8 @@ from graphrag.query.client.models import open_completion, open_embedding
 from graphrag.query.client.usage import CallLog, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.methods import embeds
-from graphrag.text.log_lines import lines_to
-from graphrag.text.phrases import counted
+from graphrag.text.library_logs import lines_to
+from graphrag.text.message_phrases import counted
 
 NOWHERE = "http://127.0.0.1:9/v1"  # the discard service's port, which nothing answers
 CHECK = " was asked: check api_base under completion_models in settings.yaml"
@@ -298,7 +298,8 @@ def test_a_query_that_fails_says_one_sentence(method, flags, make_project, serve
         result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", method, *flags])
         assert isinstance(result.exception, SystemExit), result.exception
         assert result.exit_code == 1, (result.output, fault)
-        said = result.stderr.rpartition("\r")[2]  # after the bar of DRIFT search
+        # After the bar of DRIFT search, which is lower if another test's bar is still open.
+        said = result.stderr.rpartition("\r")[2].rpartition("\x1b[A")[2]
         assert said.startswith("Error: the search failed: "), fault
         assert says in said.replace("data_max_tokens", "max_context_tokens")
         assert said.count("\n") == 1

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.types.query_results import EfficiencyMetrics, QueryResult
 from graphrag.eval.types.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.query.client.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
+from graphrag.query.client.embedded_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
 from graphrag.query.client.usage import CallAttempt, Usage, sum_usages, summarize_attempts
 
 RULES, HASHED, GPT = "offline/rules", "offline/hashed-ngrams", "openai/gpt-4o"

@@ -22,7 +22,7 @@ from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.eval.runner.run_setup import describe_setup
 from graphrag.eval.store.atomic_files import SUMMARY_FILE, run_folder
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.kept_figures import KeptFigures, begin_keeping, keep_figures
+from graphrag.eval.store.figure_cache import KeptFigures, begin_keeping, keep_figures
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
 from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS

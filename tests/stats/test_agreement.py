@@ -14,13 +14,13 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from graphrag.eval.stats.agreement import binary_agreement, flip_rate
-from graphrag.eval.stats.correction import (
+from graphrag.eval.stats.intervals import Estimate, mean_binary
+from graphrag.eval.stats.label_correction import (
     Corrected,
     corrected_difference,
     corrected_mean,
     draw_for_labels,
 )
-from graphrag.eval.stats.intervals import Estimate, mean_binary
 from graphrag.eval.stats.paired import paired_binary
 
 scores = st.sampled_from([0, 1, None])
@@ -250,7 +250,7 @@ def test_a_draw_touches_every_group(strata, n, seed):
 def test_the_libraries_leave_warnings_alone_and_load_late():
     code = """
 import sys, warnings
-from graphrag.eval.stats import agreement, correction, gates
+from graphrag.eval.stats import agreement, label_correction, gates
 assert not {"scipy.stats", "statsmodels", "sklearn"} & set(sys.modules)
 agreement.binary_agreement([0, 1] * 50, [1, 1] * 50)
 assert "sklearn" in sys.modules

@@ -9,7 +9,7 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.benchmark_import import Import
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.text import held_files
-from graphrag.text.kept_folders import KeptFolder
+from graphrag.text.folder_cache import KeptFolder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphrag.eval.results.human_labels import judged_questions, keep_labels
 from graphrag.eval.results.scored_rows import Row
-from graphrag.eval.stats.correction import draw_for_labels
+from graphrag.eval.stats.label_correction import draw_for_labels
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.atomic_files import run_folder
 from graphrag.eval.types.metric_definitions import METRICS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphrag.query.graph import build_in_memory
 from graphrag.query.graph.prompts import csv_line
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 from graphrag.text.ranking import WordIndex
 from graphrag.text.tokenize import split_terms, word_keys
 

@@ -26,8 +26,8 @@ from graphrag.eval.results.human_labels import (
 )
 from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
-from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.stats.label_correction import Corrected, draw_for_labels
 from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS

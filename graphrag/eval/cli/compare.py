@@ -15,7 +15,7 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison

@@ -37,7 +37,7 @@ from graphrag.query.index.header import model_name
 from graphrag.query.index.tables import open_tables
 from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 HELD_FILE = Path("eval") / "drafted_assertions.json"
 """Where drafted assertions are written by default: those that the row's answer supports."""

@@ -36,7 +36,7 @@ from graphrag.query.client.structured_output import own_bound
 from graphrag.query.client.usage import sum_known
 from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"
 _OF_GRAPH, _OF_LOCAL = 6, 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphrag.eval.cli.interrupts import INTERRUPTED, stop_by
-from graphrag.eval.cli.shown_run import name_files, print_report
+from graphrag.eval.cli.print_run import name_files, print_report
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -20,8 +20,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import InterruptStop, StoreError
 from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.formatting import has_two_means
-from graphrag.eval.report.kept_report import Keeping, KeptReport, digest_files
 from graphrag.eval.report.progress import BarProgress, LineProgress
+from graphrag.eval.report.report_cache import Keeping, KeptReport, digest_files
 from graphrag.eval.report.run import describe_failures, find_hopeless
 from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -35,7 +35,7 @@ from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.cli_hints import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say
 from graphrag.text.float_compare import is_below, number_beside
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 
 class Supervisor:
@@ -183,7 +183,7 @@ class Supervisor:
                 self.note(f"The figures are not kept, and made anew when they are shown: {error}")
 
     def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
-        """Print where a run's files are; see :func:`shown_run.name_files`."""
+        """Print where a run's files are; see :func:`print_run.name_files`."""
         name_files(self.console, own, top, run_id, self._full)
 
     def working(self, what: str) -> AbstractContextManager[object]:

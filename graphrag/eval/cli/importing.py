@@ -15,7 +15,7 @@ from graphrag.eval.errors import DatasetError, UsageError
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.cli_hints import eval_line
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 _DATASET = Path("eval") / "questions.json"
 _EXAMPLES = 3

@@ -19,7 +19,7 @@ from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.text.cli_hints import eval_line, release_line
 from graphrag.text.console import open_console, say
 from graphrag.text.encodings import check_encoding
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig

@@ -17,7 +17,7 @@ from graphrag.eval.types.metric_definitions import BUILT_IN
 from graphrag.eval.types.own_code import load_parts
 from graphrag.query.methods import tables_of
 from graphrag.text.cli_hints import config_name
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 
 class RunInput(NamedTuple):

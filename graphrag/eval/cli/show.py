@@ -1,6 +1,6 @@
 """Defines ``graphrag eval show``, which lists the runs of a store or shows one of them.
 
-``show_kept`` prints a report that eval.db keeps, ``show_run`` computes one, and ``shown_run``
+``show_cached`` prints a report that eval.db keeps, ``show_run`` computes one, and ``print_run``
 prints the lines that both have in common.
 """
 
@@ -54,11 +54,11 @@ def show(
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)
     with starting(flags.quiet):
-        from graphrag.eval.cli.show_kept import look_up, show_kept
+        from graphrag.eval.cli.show_cached import look_up, show_cached
 
         looked = None if flags.asks or flags.html else run_coroutine(look_up(place, run_id))
     is_shown = looked is not None and not flags.export
-    if looked is not None and is_shown and show_kept(looked, flags.quiet, flags.full):
+    if looked is not None and is_shown and show_cached(looked, flags.quiet, flags.full):
         return DONE
     with working(open_console(stderr=True, quiet=flags.quiet), "Starting", at_once=False):
         from graphrag.eval.cli.show_run import show_run, write_page

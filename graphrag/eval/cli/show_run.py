@@ -11,8 +11,8 @@ from graphrag.eval.cli.command import ShowFlags
 from graphrag.eval.cli.finish_run import Supervisor
 from graphrag.eval.cli.interrupts import run_coroutine
 from graphrag.eval.cli.paths import Place
-from graphrag.eval.cli.show_kept import Lookup, look_up, read_page
-from graphrag.eval.cli.shown_run import LEFT_ALONE, say_not_written
+from graphrag.eval.cli.print_run import LEFT_ALONE, say_not_written
+from graphrag.eval.cli.show_cached import Lookup, look_up, read_page
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_runs
@@ -40,7 +40,7 @@ from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted, fold_line
+from graphrag.text.message_phrases import counted, fold_line
 
 _Kept = TypeVar("_Kept")
 _NOTHING_YET = "There is nothing to show yet."

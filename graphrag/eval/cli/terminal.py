@@ -24,7 +24,7 @@ from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
 from graphrag.text.console import open_console, say
 from graphrag.text.input_files import InputFileError
-from graphrag.text.log_lines import LIBRARIES, lines_to
+from graphrag.text.library_logs import LIBRARIES, lines_to
 from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import strip_controls
 

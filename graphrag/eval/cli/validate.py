@@ -13,7 +13,7 @@ from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.eval.validation.report import Metric, PipelineValidationReport, format_metric
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 
 def validate(

@@ -192,7 +192,7 @@ def draw_labels(
     with starting(quiet):
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
-        from graphrag.eval.stats.correction import MIN_LABELS
+        from graphrag.eval.stats.label_correction import MIN_LABELS
         from graphrag.eval.store.database import open_store
         from graphrag.eval.web.labels import render_labels
 

@@ -33,7 +33,7 @@ from graphrag.eval.store.atomic_files import replace_files
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
 from graphrag.text.cli_hints import eval_line_here
-from graphrag.text.phrases import fold_line, shorten
+from graphrag.text.message_phrases import fold_line, shorten
 
 NEW, BASELINE = "new run", "baseline"
 Change: TypeAlias = Literal[

@@ -35,7 +35,7 @@ from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.text.accepted_answers import fold_wording, join_answers
 from graphrag.text.cli_hints import config_name
 from graphrag.text.json_records import Stored
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 
 TIME_LIMIT_TAG = "time_limit_s"
 """The column with the seconds that a sample may take."""

@@ -22,10 +22,10 @@ from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.structured_output import ReplyForm, read_texts
 from graphrag.text.citations import CITATION
+from graphrag.text.context_tables import read_context
 from graphrag.text.json_records import Stored
 from graphrag.text.search_trace import name_row
 from graphrag.text.sentences import STOPS, ends_sentence, sentences
-from graphrag.text.tables import read_context
 
 CLAIMS_VERSION = 3
 """To be raised if the meaning of a ruling changes otherwise than by the text of the prompts."""

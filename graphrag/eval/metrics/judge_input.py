@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Self, cast
 
+from graphrag.text.context_tables import read_context
 from graphrag.text.json_records import Stored, fields_of
-from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
     import pandas as pd

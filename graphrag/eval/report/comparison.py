@@ -26,7 +26,7 @@ from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.usage import Usage
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.json_records import whole_json
-from graphrag.text.phrases import counted, join_names, shorten
+from graphrag.text.message_phrases import counted, join_names, shorten
 
 _FEW = 5  # ids that are named
 _FLIP = ("method", "metric", "document", "question_id", "question", "newly")

@@ -8,7 +8,7 @@ from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.results.method_conditions import UNITS, Unit, cost_of, costs_by_method
 from graphrag.query.client.usage import sum_known
 from graphrag.query.methods import NEEDS
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis

@@ -23,7 +23,7 @@ from graphrag.eval.store.atomic_files import (
     write_whole,
 )
 from graphrag.eval.store.records import Run
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 

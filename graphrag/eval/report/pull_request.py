@@ -24,7 +24,7 @@ from graphrag.eval.report.recommendation import list_lines
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.query.client.usage import Usage
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 from graphrag.text.redaction import redact
 
 _MOST_FLIPS = 10

@@ -15,7 +15,7 @@ from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.types.query_results import KeptCalls, KeptExchange, QueryResult, Retrieved
-from graphrag.text.phrases import counted, shorten
+from graphrag.text.message_phrases import counted, shorten
 from graphrag.text.redaction import redact
 from graphrag.text.search_trace import way_tree
 

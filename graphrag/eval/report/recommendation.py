@@ -14,13 +14,13 @@ from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.results.handicaps import explain_handicaps, tell_handicaps
-from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
+from graphrag.eval.stats.label_correction import MIN_LABELS
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER, questions_needed
 from graphrag.text.cli_hints import eval_line, eval_line_here
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison

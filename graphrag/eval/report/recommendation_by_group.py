@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.formatting import span
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults

@@ -28,7 +28,7 @@ from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.query.client.model_prices import is_offline
 from graphrag.query.client.refused_parameters import describe_refused
 from graphrag.text.cli_hints import eval_line_here
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis

@@ -29,7 +29,7 @@ from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
 from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.query.client.usage import sum_known
 from graphrag.text.float_compare import number_beside
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.metrics.measure_means import MethodMeasures

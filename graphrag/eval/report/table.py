@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from graphrag.eval.report.formatting import MISSING, points, share, span
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]

@@ -21,7 +21,6 @@ from graphrag.eval.results.scored_rows import (
 )
 from graphrag.eval.results.usage import mean_count
 from graphrag.eval.stats.agreement import flip_rate
-from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import (
     EQUIVALENCE_MARGIN,
     FamilyFigures,
@@ -33,6 +32,7 @@ from graphrag.eval.stats.family import (
     verdict_in_words,
 )
 from graphrag.eval.stats.intervals import Estimate, Score, grouped
+from graphrag.eval.stats.label_correction import Corrected
 from graphrag.eval.stats.latency import (
     CostPerCorrect,
     Latency,

@@ -40,7 +40,7 @@ from graphrag.eval.types.query_results import (
 from graphrag.eval.types.verdicts import MetricScores
 from graphrag.text.accepted_answers import fold_wording
 from graphrag.text.json_records import json_pieces, whole_json
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd

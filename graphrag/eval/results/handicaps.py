@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 Handicaps = Mapping[str, tuple["Handicap", ...]]
 """Method -> its handicaps; methods without any are left out."""

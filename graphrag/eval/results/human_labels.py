@@ -13,13 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
 from graphrag.eval.results.scored_rows import QuestionKey, Row, paired_score
-from graphrag.eval.stats.correction import (
-    MIN_LABELS,
-    Corrected,
-    corrected_difference,
-    corrected_mean,
-    not_corrected,
-)
 from graphrag.eval.stats.family import (
     FamilyFigures,
     Inference,
@@ -28,6 +21,13 @@ from graphrag.eval.stats.family import (
     inference_of,
 )
 from graphrag.eval.stats.intervals import Score, grouped
+from graphrag.eval.stats.label_correction import (
+    MIN_LABELS,
+    Corrected,
+    corrected_difference,
+    corrected_mean,
+    not_corrected,
+)
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA

@@ -43,7 +43,7 @@ from graphrag.eval.store.database import (
     no_such_file,
     open_store,
 )
-from graphrag.eval.store.kept_figures import (
+from graphrag.eval.store.figure_cache import (
     KeptFigures,
     begin_keeping,
     can_keep,
@@ -57,7 +57,7 @@ from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.types.query_results import QueryResult
 from graphrag.eval.types.verdicts import SEARCH_FAILED, JudgeResult
-from graphrag.query.client.model_labels import label_names
+from graphrag.query.client.embedded_labels import label_names
 from graphrag.query.client.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 

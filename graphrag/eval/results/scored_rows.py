@@ -16,7 +16,7 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.types.metric_definitions import JUDGED_METRICS, METRICS
 from graphrag.eval.types.query_results import QueryResult
 from graphrag.eval.types.verdicts import NOT_JUDGED, JudgeResult
-from graphrag.text.phrases import fold_line
+from graphrag.text.message_phrases import fold_line
 
 QuestionKey: TypeAlias = tuple[str, str]
 """A document and the id of a question on it; two documents may use the same ids."""

@@ -6,7 +6,7 @@ from statistics import fmean
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.eval.types.query_results import QueryResult
 from graphrag.eval.types.verdicts import SEARCH_FAILED
-from graphrag.query.client.model_labels import (
+from graphrag.query.client.embedded_labels import (
     ANSWERS,
     EMBEDDINGS,
     VERDICTS,
@@ -42,7 +42,7 @@ def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of the embedded models by role, see ``label_roles`` in ``model_labels``.
+    """Return the label of the embedded models by role, see ``label_roles`` in ``embedded_labels``.
 
     ``answered``: for each search, whether it gave an answer, and what it asked. An answer came from
     somewhere even if no model is named. ``judged``: the same for each response's verdicts. Usages

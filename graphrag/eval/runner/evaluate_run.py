@@ -60,10 +60,10 @@ from graphrag.eval.store.records import CLAIMS, Run, RunDetails
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.sqlite import IN_MEMORY
 from graphrag.eval.types.metric_definitions import METRICS
-from graphrag.query.client.model_labels import announce_embedded
+from graphrag.query.client.embedded_labels import announce_embedded
 from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.text.cli_hints import again, eval_line_here
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 
 class Listener(Protocol):

@@ -69,7 +69,7 @@ from graphrag.query.client.checked_numbers import (
 from graphrag.query.client.usage import UNCOUNTED, CallLog, Usage, current_scope, measure_calls
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index.header import IndexHeader
-from graphrag.text.log_lines import stay_silent
+from graphrag.text.library_logs import stay_silent
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults

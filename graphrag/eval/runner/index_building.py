@@ -29,7 +29,7 @@ from graphrag.query.index.vector_index import optimise_vectors
 from graphrag.query.index.vector_tables import VectorStoreError, uses_lancedb
 from graphrag.text.cli_hints import release_line
 from graphrag.text.held_files import move
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 NOUN_PHRASES = "extract_graph_nlp"
 """The workflow that makes a graph of noun phrases, without a model."""
@@ -215,7 +215,7 @@ async def build_index(
     output, building = Path(str(config.output_storage.base_dir)), unfinished_folder(root)
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
-    from graphrag.query.client.release_replies import count_replies, watch_replies
+    from graphrag.query.client.indexing_replies import count_replies, watch_replies
 
     counting = count_replies(redirected)
     seconds: dict[str, float] = {}

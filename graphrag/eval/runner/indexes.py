@@ -36,7 +36,7 @@ from graphrag.query.index.header import IndexHeader, model_name, read_header
 from graphrag.query.index.tables import open_tables, rows_of
 from graphrag.query.index.vector_tables import EMBEDDED, VECTORS_OF
 from graphrag.query.methods import GRAPH_METHODS
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 
 async def read_headers(

@@ -42,7 +42,7 @@ from graphrag.query.client.usage import (
     FailedCall,
     OutputBound,
 )
-from graphrag.text.log_lines import LIBRARIES, lines_to
+from graphrag.text.library_logs import LIBRARIES, lines_to
 from graphrag.text.redaction import is_secret_variable, know_settings, redact
 
 _log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from graphrag.query.client.structured_output import own_bound
 from graphrag.query.index.header import IndexHeader, model_name
 from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
 from graphrag.text.cli_hints import eval_line_here
-from graphrag.text.phrases import counted, join_names, shorten
+from graphrag.text.message_phrases import counted, join_names, shorten
 
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000

@@ -14,7 +14,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, RunSetup, list_differences
 from graphrag.eval.store.sqlite import check_pages
 from graphrag.text.cli_hints import eval_line_here
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.message_phrases import counted, join_names
 
 
 def choose_run(

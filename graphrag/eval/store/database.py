@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.store.exchanges import keep_exchanges, read_exchanges
-from graphrag.eval.store.kept_figures import KeptFigures, read_kept
+from graphrag.eval.store.figure_cache import KeptFigures, read_kept
 from graphrag.eval.store.records import (
     DOUBT,
     CallScope,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from graphrag.query.client.usage import CallKind, sum_known, sum_usd, summarize_attempts
 
 if TYPE_CHECKING:
-    from graphrag.query.client.release_replies import ReleaseReply
+    from graphrag.query.client.indexing_replies import ReleaseReply
 
 COST_FILE = "index_cost.json"
 KINDS: tuple[CallKind, ...] = ("completion", "embedding")

@@ -13,7 +13,7 @@ from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.usage import Usage
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 
 class RunSetup(RootModel[dict[str, object]], frozen=True):

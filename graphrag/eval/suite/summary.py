@@ -37,7 +37,7 @@ from graphrag.eval.types.verdicts import Failure
 from graphrag.query.client.usage import Usage, sum_usages
 from graphrag.text.float_compare import is_below, number_beside
 from graphrag.text.json_records import Stored, whole_json
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]

@@ -1,4 +1,4 @@
-"""Checks that the vectors stored in LanceDB are complete, of the right length, and indexed."""
+"""Checks that the vectors stored in LanceDB are complete, all of one length, and indexed."""
 
 from collections.abc import Mapping
 from pathlib import Path

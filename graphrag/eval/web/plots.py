@@ -14,7 +14,7 @@ from graphrag.eval.results.method_conditions import Conditions
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.svg_chart import Axis, Drawing, Point, Series
-from graphrag.text.phrases import join_names, shorten
+from graphrag.text.message_phrases import join_names, shorten
 
 _ROW = 34  # px
 _MOST_PAIRS = 10

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from graphrag.eval.dataset.dataset_reader import Sample, count_gold
-from graphrag.eval.report.kept_report import KeptReport
 from graphrag.eval.report.recommendation import answer_run
+from graphrag.eval.report.report_cache import KeptReport
 from graphrag.eval.report.run import analysis_of, list_both, make_sections
 from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.report.table import Line
@@ -50,7 +50,7 @@ from graphrag.eval.web.questions import (
 from graphrag.query.client.usage import Usage
 from graphrag.text.cli_hints import anywhere, current_command, eval_line_here, find_lines
 from graphrag.text.json_records import json_pieces, whole_json
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 from graphrag.text.redaction import redact_data
 
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "question.js")

@@ -33,13 +33,13 @@ from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path,
 from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import CLAIMS, Run, now
 from graphrag.eval.types.metric_definitions import METRICS
-from graphrag.eval.web.kept_gates import GATED, digest_baseline, keep_gates, read_gate
+from graphrag.eval.web.gate_cache import GATED, digest_baseline, keep_gates, read_gate
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
 from graphrag.eval.web.trends import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.query.client.usage import sum_usages
-from graphrag.text.phrases import counted, shorten
+from graphrag.text.message_phrases import counted, shorten
 
 Kept = TypeVar("Kept")
 _KEPT_PAGES = 4

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from graphrag.eval.report.formatting import plain_amount
 from graphrag.eval.web.page import template
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 
 N_STYLES = 6
 """Number of colors and of shapes; every shape comes in every color before two series are alike."""

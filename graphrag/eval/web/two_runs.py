@@ -13,7 +13,7 @@ from graphrag.eval.results.runs import RunRows, StoredRun
 from graphrag.eval.store.database import EvaluationStore, open_store
 from graphrag.eval.web.page import render
 from graphrag.eval.web.trends import NOT_SHOWN, TOOK
-from graphrag.text.phrases import counted
+from graphrag.text.message_phrases import counted
 
 _MOST = 100
 """The most answers newly wrong, and newly right, that are shown."""

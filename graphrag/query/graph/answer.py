@@ -37,7 +37,7 @@ from graphrag.query.graph.store import (
 from graphrag.query.passages import Selection, show_passages
 from graphrag.query.search_result import OnText, Outcome
 from graphrag.text.citations import CITATION
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 
 if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer

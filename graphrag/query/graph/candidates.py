@@ -9,7 +9,7 @@ from functools import partial
 
 from graphrag.query.graph.store import GraphStore, RelationshipRow, TextUnits
 from graphrag.text.languages import Languages
-from graphrag.text.phrases import shorten
+from graphrag.text.message_phrases import shorten
 from graphrag.text.sentences import sentences
 from graphrag.text.tokenize import split_terms
 

@@ -32,7 +32,7 @@ from graphrag.query.graph.candidates import (
 )
 from graphrag.query.graph.store import GraphStore, TextUnits, build_in_memory
 from graphrag.query.search_result import CountedSearchResult, OnText, Outcome, make_result
-from graphrag.text.phrases import fold_line
+from graphrag.text.message_phrases import fold_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,8 +29,8 @@ from graphrag.query.index.table_forms import (
 from graphrag.query.index.text_languages import FOLDER
 from graphrag.query.index.texts import IndexTexts, open_texts
 from graphrag.query.passages import Passage, Passages
+from graphrag.text.folder_cache import KeptFolder, map_arrays, map_table, save_arrays
 from graphrag.text.inflection import Inflection
-from graphrag.text.kept_folders import KeptFolder, map_arrays, map_table, save_arrays
 from graphrag.text.languages import Languages
 from graphrag.text.ranking import WordIndex, best_of
 from graphrag.text.tokenize import word_key

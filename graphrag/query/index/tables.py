@@ -26,7 +26,7 @@ from graphrag.config.table_files import (
     find_table_files,
 )
 from graphrag.query.methods import tables_of
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ import pandas as pd
 from graphrag.query.index.table_forms import TEXT_UNITS, Batch, Source, arrow
 from graphrag.query.index.text_languages import FOLDER, WORDS_VERSION
 from graphrag.query.passages import CutTexts, Passages, cut_texts
-from graphrag.text.kept_folders import KeptFolder, Table, map_arrays, map_table, save_arrays
+from graphrag.text.folder_cache import KeptFolder, Table, map_arrays, map_table, save_arrays
 from graphrag.text.languages import Languages, find_languages, sample
 from graphrag.text.ranking import WordIndex
 from graphrag.text.word_counts import BM25, WordCounts

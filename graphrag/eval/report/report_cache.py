@@ -19,7 +19,7 @@ from markupsafe import escape
 from graphrag.eval.errors import StoreError
 from graphrag.eval.report.table import Line, Part, part_from_json, part_to_json
 from graphrag.eval.store.atomic_files import label_file, run_folder
-from graphrag.eval.store.kept_figures import (
+from graphrag.eval.store.figure_cache import (
     OUTDATED,
     KeptFigures,
     begin_keeping,
@@ -31,7 +31,7 @@ from graphrag.eval.store.records import Run
 from graphrag.eval.types.code_digest import digest_code
 from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 WHOLE, IN_PART = "report", "report without indexes"
 """The names of a report that is kept: with every index that was searched, and without some."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphrag.embedded import OFFLINE_LABEL
 from graphrag.query.client.model_prices import is_offline
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag.eval.cli.paths import Place
-from graphrag.eval.cli.shown_run import LEFT_ALONE, name_files, print_report, say_not_written
+from graphrag.eval.cli.print_run import LEFT_ALONE, name_files, print_report, say_not_written
 from graphrag.eval.errors import StoreError
 from graphrag.eval.report.files import is_shown_on_top, show_on_top
-from graphrag.eval.report.kept_report import (
+from graphrag.eval.report.report_cache import (
     KeptReport,
     explain_change,
     key_report,
@@ -20,11 +20,11 @@ from graphrag.eval.report.kept_report import (
 from graphrag.eval.runner.stored_config import find_searched, read_stored_config
 from graphrag.eval.store.atomic_files import PAGE_FILE, SUMMARY_FILE, run_folder
 from graphrag.eval.store.database import find_run, open_store
-from graphrag.eval.store.kept_figures import uses_own_code
+from graphrag.eval.store.figure_cache import uses_own_code
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.sqlite import hold_folder
 from graphrag.text.console import open_console
-from graphrag.text.phrases import join_names
+from graphrag.text.message_phrases import join_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Lookup:
     """The report that is kept of a run, and whether it still holds.
 
     - ``report``: None if it must be computed; ``reason`` then says why, "" if none is kept.
-    - ``name``, ``key``: under which a computed report is kept, see :mod:`kept_report`. If ``name``
+    - ``name``, ``key``: under which a computed report is kept, see :mod:`report_cache`. If ``name``
       is "", it can't be kept. If ``key`` is "" too, the run is unfinished or of suites.
     - ``states``: index name -> its fingerprint, or why it can't be read; see ``find_searched``.
     """
@@ -94,7 +94,7 @@ async def look_up(place: Place, run_id: str) -> Lookup:
     )
 
 
-def show_kept(looked: Lookup, quiet: bool, full: bool) -> bool:
+def show_cached(looked: Lookup, quiet: bool, full: bool) -> bool:
     """Print the kept report of a run; return False if something must be computed or written."""
     report, run, notes = looked.report, looked.run, open_console(stderr=True, quiet=quiet)
     what = f"The figures of run {run.run_id}"

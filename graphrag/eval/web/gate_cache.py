@@ -18,7 +18,7 @@ from graphrag.eval.results.runs import (
     stored_rows,
 )
 from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path, open_store
-from graphrag.eval.store.kept_figures import (
+from graphrag.eval.store.figure_cache import (
     KeptFigures,
     begin_keeping,
     can_keep,

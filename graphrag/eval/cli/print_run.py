@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.eval.report.kept_report import KeptReport
+from graphrag.eval.report.report_cache import KeptReport
 from graphrag.eval.report.table import show
 from graphrag.eval.store.atomic_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from graphrag.text.cli_hints import eval_line_here
