@@ -5,6 +5,7 @@ missing libraries with the version ranges of pyproject.toml.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
@@ -66,8 +67,14 @@ def has_no_wordllama() -> bool:
 
 
 def pip_install(lines: Iterable[str]) -> str:
-    """Return the command that installs these requirements, quoted for any shell."""
-    return " ".join(["pip install", *(f'"{line}"' for line in lines)])
+    """Return the command that installs these requirements into this environment.
+
+    An environment that uv made has no pip. The requirements are quoted for any shell.
+    """
+    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
+    has_pip = find_spec("pip") is not None
+    install = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    return " ".join([install, *(f'"{line}"' for line in lines)])
 
 
 def extra_hint(extra: str) -> str:

@@ -136,7 +136,11 @@ def test_what_cannot_be_exported_is_said_and_no_label_is_overwritten(small_run, 
     write_sheet(sheet, [replace(items[0], label=0), *items[1:]])
     before = sheet.read_bytes()
     for options, sentence in (
-        (("latest",), "holds 1 labels; import or move it"),
+        (
+            ("latest",),
+            f"holds 1 label; move the file away, or import it with: graphrag eval judge "
+            f"--labels {sheet}",
+        ),
         (("1999",), "holds no run '1999'"),
         (("latest", "beauty"), "There is no metric 'beauty'"),
         (("latest", "relevance"), "has no verdict on relevance; judge it first"),
@@ -419,6 +423,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(
         monkeypatch.setitem(sys.modules, name, None)
     assert code_of(import_labels, small_run.place, path) == USAGE
     sentence = capsys.readouterr().err.splitlines()[-1]
-    assert "is missing; the statistics of an audit need: pip install " in sentence
+    assert re.search("is missing; the statistics of an audit need: .*pip install ", sentence)
     packages = {"krippendorff", "scikit-learn"}
     assert set(re.findall(r'"([a-z-]+)[<>=]', sentence)) == packages

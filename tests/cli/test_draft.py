@@ -50,9 +50,12 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, serve
     told = evaluation.run(*draft).stdout
     assert f"{len(calls(evaluation))} of the calls are of an earlier draft and not sent" in told
     assert len(server.records) - before == sent
+    assert "Then set dataset.path to eval/drafted_questions.json in eval_config.yaml." in told
     evaluation.configure(dataset={"path": "eval/drafted_questions.json"})
+    assert "dataset.path" not in evaluation.run(*draft).stdout
     run = evaluation.done("--methods", "basic")
-    assert "No person has vetted any of the 4 questions; review them with" in run.output
+    unvetted = "No person has vetted any of the 4 questions; review them with: graphrag eval"
+    assert f"{unvetted} view --review eval/drafted_questions.json --root" in flat(run.output)
     rows[0]["vetted_by"] = {"name": "Ann", "decision": "accepted", "time": "2026-01-01"}
     drafted(evaluation).write_text(json.dumps(rows), encoding="utf-8")
     first = evaluation.runs()[0].run_id
@@ -115,13 +118,23 @@ def test_a_dry_run_asks_nothing(evaluation, server):
         (("--for", " "), "--for names nobody"),
         (("--output", "results"), "ends in .json"),
         (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
-        (("--max-cost", "0.0000001", "-n", "99", "--kinds", "link"), "for link, not 99."),
+        (
+            ("--max-cost", "0.0000001", "-n", "99", "--kinds", "link"),
+            "places to draft link questions from; 99 were wanted.",
+        ),
     ],
 )
 def test_what_can_not_be_drafted_is_said(evaluation, flags, said):
     result = evaluation.run("draft", *flags)
     assert result.exit_code in (2, 3), result.output
     assert said in flat(result.output)
+
+
+def test_an_index_without_places_for_a_kind_says_what_its_texts_lack(evaluation):
+    (evaluation.project / "output" / "relationships.parquet").unlink()
+    told = flat(evaluation.done("draft", "--dry-run", "-n", "15", "--kinds", "link").stdout)
+    lacking = "clock has no name that joins a few of its texts, so no question of kind link can be"
+    assert f"{lacking} drafted (15 wanted)." in told
 
 
 def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(evaluation, server):
@@ -214,7 +227,7 @@ def test_a_draft_in_a_file_of_its_own_says_what_was_sent_before_and_what_to_type
     # The attempt that failed was sent as well, and is sent no more.
     assert f"{sent} calls" in told
     assert f"{sent} of the calls are of an earlier draft" in told
-    line = told.partition("vet them with ")[2].partition(" Then name")[0]
+    line = told.partition("vet them with ")[2].partition(" Then set")[0]
     assert shlex.split(line)[2:] == [
         *("view", "--review", str(evaluation.root / "eval" / "own.json")),
         *("--root", str(evaluation.root)),

@@ -101,6 +101,16 @@ def test_a_project_that_can_not_be_made_is_refused(texts, tmp_path):
         assert told in flat(init(root).output)
 
 
+def test_texts_no_sentence_of_which_holds_two_names_are_said_to_lack_them(tmp_path):
+    (texts := tmp_path / "texts").mkdir()
+    (texts / "a.txt").write_text("The clock was built by Idris. It stands in Ashcombe.")
+    refused = init(tmp_path / "mine", "--offline", "--input", texts)
+    assert refused.exit_code == 1
+    assert "detected during extraction. No sentence of these texts holds two names; add" in flat(
+        refused.output
+    )
+
+
 def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     root = build_project(tmp_path / "clock", clock=TEXT)
     shutil.rmtree(root / "output" / "lancedb")

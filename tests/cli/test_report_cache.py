@@ -55,12 +55,12 @@ def test_a_verdict_that_is_changed_by_hand_is_shown(finished_copy):
     change_rows(finished_copy, "UPDATE verdicts SET score = 0 WHERE metric = 'correctness'")
     after, said = shown(finished_copy)
     assert after != before
-    assert "are made anew: what eval.db holds of the run has changed." in said
+    assert "again: what eval.db holds of the run has changed." in said
     by_method = json.loads((finished_copy.output / SUMMARY_FILE).read_text("utf-8"))["by_method"]
     assert {means["correctness"] for means in by_method.values()} == {0}
     again, said = shown(finished_copy)
     assert again == after
-    assert "anew" not in said
+    assert "again:" not in said
     assert COMPUTING not in said
 
 
@@ -70,7 +70,7 @@ def test_labels_that_are_written_changed_or_gone_are_seen(finished_copy):
     for text in ('{"labels": null}', "no labels"):
         path.write_text(text, encoding="utf-8")
         after, said = shown(finished_copy, "--full")
-        assert "are made anew: the labels on correctness have changed." in said
+        assert "again: the labels on correctness have changed." in said
         assert after != before
         assert COMPUTING not in shown(finished_copy, "--full")[1]
         before = after
@@ -101,7 +101,7 @@ def test_figures_of_another_version_are_made_anew(finished_copy):
     change_rows(
         finished_copy, """UPDATE kept_figures SET key = replace(key, 'code": "', 'code": "0')"""
     )
-    assert "are made anew: another version computed them." in shown(finished_copy)[1]
+    assert "again: another version computed them." in shown(finished_copy)[1]
     assert COMPUTING not in shown(finished_copy)[1]
 
 
@@ -109,7 +109,7 @@ def test_figures_of_another_version_are_made_anew(finished_copy):
 def test_a_file_that_is_gone_or_damaged_is_made_again(finished_copy, name):
     path = own_folder(finished_copy) / name
     path.unlink()
-    assert f"are made anew: {name} is missing, or not as written." in shown(finished_copy)[1]
+    assert f"again: {name} is missing, or not as written." in shown(finished_copy)[1]
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content[:-9])

@@ -62,7 +62,12 @@ WRONG = {
     ("show", "--html", "a.html"): "There is no run in",
     ("view", "--root", "nowhere"): "nowhere does not exist; check --root",
     ("view", "--labels", "latest"): "There is no run in",
-    ("judge", "--labels", "none.csv"): "none.csv does not exist",
+    (
+        "judge",
+        "--labels",
+        "none.csv",
+    ): "none.csv does not exist; name the CSV that you filled in, or the "
+    "one that the page's button Download CSV saved, often in ~/Downloads.",
     ("validate", "--root", "nowhere"): "The project folder nowhere does not exist",
     ("validate", "--root", "bare"): "is not indexed: documents, text_units",
     ("suite", "other"): "There is no suite other",

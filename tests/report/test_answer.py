@@ -230,7 +230,7 @@ CASES = {
         "TOO FEW: Undecided between tog and local. Right, in percent: tog 60, local 57, basic",
         "local may be up to 8.6 points worse than tog, or 2.7 better. basic is shown to be worse.",
         "Cost: local takes $0.0040 a question, 0.44 times tog.",
-        "about 210 more questions show a difference as large as this one; about 260 decide",
+        "about 210 more questions decide if the difference stays this large; else about 260",
     ),
     "the cheapest with the highest score is not taken on one question": (
         partial(evaluate, {"tog": range(0), "basic": range(1)}, n=1),
@@ -253,7 +253,7 @@ CASES = {
         "TOO FEW: Undecided between tog, bm25 and ppr.",
         "",
         "Cost",
-        "about 30 more questions show a difference as large as this one; hundreds decide",
+        "about 30 more questions decide if the difference stays this large; else hundreds",
     ),
     # On the questions that both were asked tog is right in 60 and basic in 30 of 100.
     "a higher mean on other questions is no reason": (
@@ -427,8 +427,8 @@ def test_what_an_index_took_stands_beside_what_a_question_costs(method, workflow
     paid = {"a": IndexCost("f", {}, steps=(replace(step, cost_usd=2.5),))}
     right = {method: range(90), "bm25": range(40)}
     results = evaluate(right).under_conditions(replace(conditions, index_costs=paid))
-    part = what.split()[1]
-    assert answer_of(results).cost.endswith(f"Its {part} took $2.5000 to build.")
+    whose = " ".join(what.split()[:2])
+    assert answer_of(results).cost.endswith(f"{whose} took $2.5000 to build.")
 
 
 def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken():
@@ -781,6 +781,31 @@ def test_verdicts_that_only_pairs_lack_too_many_of_are_to_be_got_first():
     assert answer.chip == "TOO FEW"
     assert answer.lead.startswith("Too many verdicts are missing.")
     assert answer.next == "get what is missing"
+
+
+@pytest.mark.parametrize(
+    ("label", "key", "next_", "command"),
+    [
+        ("offline baseline models", "tt0097576", "your own documents and", " init --root PROJECT"),
+        ("offline baseline models", "a", "name a language model in settings", "graphrag index"),
+        (
+            "answers and embeddings: offline baseline models",
+            "a",
+            "name a language",
+            " index --root",
+        ),
+        ("some verdicts: offline baseline model", "a", "name a language model as judge.model", ""),
+        ("embeddings: offline baseline model", "a", "label the answers to 60 questions", ""),
+    ],
+)
+def test_what_is_next_goes_by_what_the_embedded_models_did(label, key, next_, command):
+    results = evaluate({"tog": range(90), "basic": range(20)})
+    moved = [replace(result, imdb_key=key) for result in results.results]
+    results = aggregate_results(moved)
+    results.metadata["embedded_models"] = label
+    answer = answer_of(results)
+    assert answer.next.startswith(next_)
+    assert command in answer.command
 
 
 def test_nothing_is_answered_while_a_method_has_no_result():

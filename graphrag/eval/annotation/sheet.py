@@ -16,6 +16,7 @@ from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
 from graphrag.eval.store.atomic_files import write_file
 from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.input_files import read_input
+from graphrag.text.message_phrases import counted
 from graphrag.text.terminal_escape import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
@@ -54,8 +55,9 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
     if path.exists():
         n_labels = sum(item.label is not None for item in read_sheet(path))
         if n_labels:
-            msg = f"{path} holds {n_labels} labels; import or move it, or choose another --to."
-            raise UsageError(msg)
+            line = eval_line_here("judge", "--labels", path)
+            msg = f"{path} holds {counted(n_labels, 'label')}"
+            raise UsageError(f"{msg}; move the file away, or import it with: {line}")
     rows = [
         {k: harmless_cell("" if v is None else str(v)) for k, v in asdict(item).items()}
         for item in items
@@ -136,7 +138,7 @@ def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
     writer = csv.DictWriter(text, [*columns], restval="", quoting=csv.QUOTE_ALL)
     writer.writeheader()
     writer.writerows(rows)
-    write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
+    write_file(path, text.getvalue().encode("utf-8-sig"))
 
 
 def _read_rows(path: Path) -> list[_Row]:

@@ -244,9 +244,18 @@ def _count_calls(
             least += min(number, there) * CALLS_A_DRAFT[kind]
             most += min(tries, there) * CALLS_A_DRAFT[kind]
             if there < number:
-                line = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
-                say(line, quiet=quiet)
+                say(f"{key} has {_tell_places(kind, there, number)}.", quiet=quiet)
     return least, most
+
+
+def _tell_places(kind: str, there: int, wanted: int) -> str:
+    """Return where questions of a kind can be drafted from, if that is too few places."""
+    if there:
+        return (
+            f"only {counted(there, 'place')} to draft {kind} questions from; {wanted} were wanted"
+        )
+    lacking = "name that joins a few of its texts" if kind == "link" else "place for it"
+    return f"no {lacking}, so no question of kind {kind} can be drafted ({wanted} wanted)"
 
 
 def _write(job: _Job) -> int:
@@ -313,4 +322,15 @@ def _show(job: _Job, n_vetted: int) -> None:
             vetted = f"{n_vetted} vetted rows stay as they were, and rejected ones stay out."
         say(f"Wrote {job.path}, and what was thrown away beside it. {vetted}")
         say(f"Next: vet them with {eval_line_here('view', '--review', job.path)}", quiet=quiet)
-        say("Then name the file under dataset.path.", quiet=quiet)
+        if (where := _name_unless_configured(job.place, job.path)) is not None:
+            name = job.place.config_path.name
+            say(f"Then set dataset.path to {where} in {name}.", quiet=quiet)
+
+
+def _name_unless_configured(place: Place, path: Path) -> Path | None:
+    """Return what ``dataset.path`` is to be set to; None if the configuration names the file."""
+    path = path.resolve()
+    if place.has_config() and path == Path(place.read_config(writes=False).dataset_path).resolve():
+        return None
+    root = place.root.resolve()
+    return path.relative_to(root) if path.is_relative_to(root) else path

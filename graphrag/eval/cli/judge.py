@@ -58,8 +58,8 @@ def judge(
     if labels is not None:
         place.store_path()
         if not labels.exists():
-            msg = f"{labels} does not exist; name the CSV that graphrag eval view --labels wrote."
-            raise UsageError(msg)
+            msg = f"{labels} does not exist; name the CSV that you filled in, or the one that the"
+            raise UsageError(f"{msg} page's button Download CSV saved, often in ~/Downloads.")
         need_extra("audit", "--labels")
         return import_labels(place, labels, quiet)
     if run is None:

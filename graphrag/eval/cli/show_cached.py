@@ -97,15 +97,15 @@ async def look_up(place: Place, run_id: str) -> Lookup:
 def show_cached(looked: Lookup, quiet: bool, full: bool) -> bool:
     """Print the kept report of a run; return False if something must be computed or written."""
     report, run, notes = looked.report, looked.run, open_console(stderr=True, quiet=quiet)
-    what = f"The figures of run {run.run_id}"
+    what = f"Computing the figures of run {run.run_id} again"
     missing = looked.missing()
     if report is None or missing:
         if looked.reason:
-            notes.print(f"{what} are made anew: {looked.reason}.", soft_wrap=True)
+            notes.print(f"{what}: {looked.reason}.", soft_wrap=True)
         elif report is not None:
             which = join_names(missing, most=3)
             verb = "is" if len(missing) == 1 else "are"
-            line = f"{what} are made anew: {which} {verb} missing, or not as written."
+            line = f"{what}: {which} {verb} missing, or not as written."
             notes.print(line, soft_wrap=True)
         return False
     for line in (*run.details.warnings, *report.unread):

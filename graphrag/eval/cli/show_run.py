@@ -139,7 +139,8 @@ def _list_wrong(supervisor: Supervisor, about: RunDescription, flags: ShowFlags)
         method, wrong, differing = _find_wrong(about, flags.method)
     results = _of_method(about, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
-    lines = list(list_wrong(about.samples, results, [*wrong, *differing][:_MOST_LISTED]))
+    ids, metric = [*wrong, *differing][:_MOST_LISTED], next(iter(about.config.metrics), None)
+    lines = list(list_wrong(about.samples, results, ids, metric))
     for line in lines:
         say(line, quiet=flags.quiet)
     if (left := len(wrong) + len(differing) - len(lines)) > 0:

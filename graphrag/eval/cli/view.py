@@ -218,7 +218,8 @@ def draw_labels(
     then, lacking = eval_line_in(folder, "judge", "--labels", sheet), missing_requirements("audit")
     say(
         f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
-        f"Label them in either, then: {f'{pip_install(lacking)} && ' if lacking else ''}{then}",
+        "Label them in either (if in the page, name the file that its button Download CSV saves), "
+        f"then: {f'{pip_install(lacking)} && ' if lacking else ''}{then}",
         quiet=quiet,
     )
     return DONE

@@ -196,8 +196,7 @@ class Prices:
         need, amount = self._conditions.need_of(dearer), self._index_amount(dearer, cheaper)
         if amount is None or (dearer == rival and not is_weighed):
             return ""
-        whose = "Its" if dearer == method else f"{dearer}'s"
-        return f"{whose} {need} took {amount} to build."
+        return f"{dearer}'s {need} took {amount} to build."
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
         """Return what building each of two methods' indexes took; "" if both took the same."""

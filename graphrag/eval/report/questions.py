@@ -88,30 +88,39 @@ def find_wrong(
 
 
 def list_wrong(
-    samples: Sequence[Sample], results: Iterable[QueryResult], ids: Iterable[str]
+    samples: Sequence[Sample],
+    results: Iterable[QueryResult],
+    ids: Iterable[str],
+    metric: str | None,
 ) -> Iterator[str]:
-    """Yield a line per question, in the order of ``ids``, on what is wrong with its answers."""
+    """Yield a line per question, in the order of ``ids``, on what is wrong with its answers.
+
+    ``metric``: that of the score.
+    """
     by_id = {sample.id: sample for sample in samples}
     answers = grouped((result.sample_id, result) for result in results)
     for sample_id in ids:
-        by_method = {r.method: name_wrong(r) for r in answers.get(sample_id, ())}
+        by_method = {r.method: name_wrong(r, metric) for r in answers.get(sample_id, ())}
         reasons = "; ".join(f"{method} {what}" for method, what in by_method.items() if what)
         yield f"{sample_id}  {shorten(by_id[sample_id].question, _MOST_QUESTION)}  {reasons}"
 
 
-def name_wrong(result: QueryResult) -> str:
-    """Return why an answer counts as wrong: its failure, or verdicts that are 0 or missing.
+def name_wrong(result: QueryResult, metric: str | None) -> str:
+    """Return what is wrong with an answer: its failure, or verdicts that are 0 or missing.
 
-    "" if it does not.
+    ``metric``: that of the score, by which the answer is right or wrong. "" if nothing is wrong.
     """
     if result.failure is not None:
         return f"failed ({result.failure.kind})"
     scores = {metric: result.scores.get(metric) for metric in METRICS}
-    words = {
-        "wrong": [metric for metric, verdict in scores.items() if verdict.score == 0],
-        "unscored": [metric for metric, verdict in scores.items() if verdict.failure],
-    }
-    return ", ".join(f"{word}: {', '.join(metrics)}" for word, metrics in words.items() if metrics)
+    failed = [name for name, verdict in scores.items() if verdict.score == 0]
+    unscored = [name for name, verdict in scores.items() if verdict.failure]
+    others = ", ".join(name for name in failed if name != metric)
+    if metric in failed:
+        told = f"wrong (also failed: {others})" if others else "wrong"
+    else:
+        told = f"failed only: {others}" if others else ""
+    return ", ".join(filter(None, (told, f"unscored: {', '.join(unscored)}" if unscored else "")))
 
 
 def _verdicts(result: QueryResult) -> list[str]:
@@ -119,7 +128,7 @@ def _verdicts(result: QueryResult) -> list[str]:
         return [f"search failed ({result.failure.kind}): {result.failure.message}"]
     lines = [f"doubts the ground truth: {result.doubt}"] if result.doubt else []
     if result.abstained:
-        lines.append("abstained")
+        lines.append("declined to answer")
     for metric in METRICS:
         verdict = result.scores.get(metric)
         if verdict.failure is not None:

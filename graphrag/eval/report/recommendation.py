@@ -19,6 +19,7 @@ from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.label_correction import MIN_LABELS
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER, questions_needed
+from graphrag.query.client.embedded_labels import ANSWERS, VERDICTS
 from graphrag.text.cli_hints import eval_line, eval_line_here
 from graphrag.text.message_phrases import counted, join_names
 
@@ -30,6 +31,7 @@ Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLU
 _MOST = 4  # methods that a sentence names
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
 _HUNDREDS = 200
+_SHIPPED = frozenset({"tt0097576", "tt0102798", "tt2278388"})  # indexes in a clone of gtog
 _TELLING = 10  # questions from which on a difference that was seen is worth planning for
 
 
@@ -496,8 +498,15 @@ class _Basis:
 
     def _propose_check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
-        if self._results.metadata["embedded_models"]:
-            return "your own documents and models", eval_line("init", "--root", "PROJECT")
+        label = self._results.metadata["embedded_models"] or ""
+        roles = label.rpartition(": ")[0]
+        if label and (ANSWERS in roles or not roles):
+            if _SHIPPED.issuperset(self._results.by_movie):
+                return "your own documents and models", eval_line("init", "--root", "PROJECT")
+            next_ = "name a language model in settings.yaml, then index again"
+            return next_, "graphrag index --root PROJECT"
+        if VERDICTS in roles:
+            return "name a language model as judge.model in eval_config.yaml", ""
         if self._is_corrected:
             return "hold the next change against this run", _command(
                 self._results, "compare", "--pin"
@@ -587,8 +596,8 @@ def describe_more(more: float, n: int, seen: float | None = None) -> str:
     if seen is None or not is_fewer:
         return f"{number} more questions decide"
     return (
-        f"about {round_up(seen):,} more questions show a difference as large as this one; "
-        f"{number} decide whatever it is"
+        f"about {round_up(seen):,} more questions decide if the difference stays this large; "
+        f"else {number}"
     )
 
 

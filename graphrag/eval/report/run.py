@@ -106,7 +106,7 @@ def make_sections(
         ],
         "score": [run_tables.score_table(results, analysis)],
         "left_out": _lines(describe_left_out(results)),
-        "gold": [Line(line, is_command=True) for line in describe_gold(results)],
+        "gold": [Line(line, is_command=True) for line in describe_gold(results, figures)],
         "metrics": [run_tables.metrics_table(results.metrics, analysis)],
         "spent": [spent],
         "taken": _lines(_describe_spent(spent, results)),
@@ -312,8 +312,11 @@ def describe_doubts(results: "EvaluationResults") -> list[str]:
     return [head, *lines[:_MOST_DOUBTS], *left]
 
 
-def describe_gold(results: "EvaluationResults") -> list[str]:
-    """Return a line on how many questions a person has vetted, if the dataset says so."""
+def describe_gold(results: "EvaluationResults", figures: "Figures | None" = None) -> list[str]:
+    """Return a line on how many questions a person has vetted, if the dataset says so.
+
+    ``figures``: those that know the dataset's file, as the configuration names it.
+    """
     n_gold = results.metadata.get("n_gold")
     if n_gold is None:
         return []
@@ -321,7 +324,9 @@ def describe_gold(results: "EvaluationResults") -> list[str]:
     if n_gold:
         total = counted(n, "question")
         return [f"{n_gold:,} of {total} are gold: a person accepted or mended them."]
-    review = eval_line_here("view", "--review", "DATASET")
+    kept = next(iter(figures.evaluations.values()), None) if figures is not None else None
+    dataset = "DATASET" if kept is None else str(kept["metadata"]["ground_truth_file"])
+    review = eval_line_here("view", "--review", dataset)
     return [f"No person has vetted any of the {counted(n, 'question')}; review them with: {review}"]
 
 

@@ -128,7 +128,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         (*METHOD, ""),
         ("conditions", "text", ""),
         (right, "percent", by_labels),
-        (of_judge, "percent", "in brackets the 95 % interval of the score alone"),
+        (of_judge, "percent", "in brackets: each score's own 95 % interval"),
         ("judged", "count", "judged: answers with a verdict, of those planned"),
         ("failed", "count", ""),
         ("declined", "count", "declined: the method says that it has no answer"),

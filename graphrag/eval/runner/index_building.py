@@ -44,7 +44,7 @@ OnProgress = Callable[[int, int], None]
 """Receives the number of items done, and of all items, in a part of a workflow."""
 _OTHER_LENGTH = re.compile(r"has dimension (\d+), but index .* configured with vector_size \d+")
 
-_NO_ENTITIES = "No entities detected"
+_NO_ENTITIES, _NO_RELATIONSHIPS = "No entities detected", "No relationships detected"
 _TWO_WAYS = (
     "the embedded model found no name in its texts, as it knows names by their capital letters "
     "alone. Name a language model in completion_models of its settings.yaml; or do without a "
@@ -304,6 +304,8 @@ async def _run(
             msg = f"Building the index of {root} failed in {name}: {cause}"
             if _NO_ENTITIES in cause and _extracts_by_rules(config):
                 msg = f"The index of {root} can't be built: {_TWO_WAYS}"
+            if _NO_RELATIONSHIPS in cause and _extracts_by_rules(config):
+                msg = f"{msg.rstrip('.')}. No sentence of these texts holds two names; add texts."
             raise IndexBuildError(msg) from error
         if result.stop:
             break
