@@ -130,9 +130,13 @@ answer consists of, or without an answer.
   answer only if the reader is told that it holds for the asked one, too, as by "probably the same"
   or "as a rule". Beside a remark that this is open, or without a word on the asked one, it is no
   answer, even if the number is the right one.
-- Several parts: if the question asks for several things, all must be right, and no further one
-  may be named as one of them. Of a comparison the outcome counts; what is said of each side must
-  not contradict the accepted answer.
+- Several parts: if the question asks for several things, all must be right. If it asks which ones
+  there are, naming one that "ground_truth" does not is wrong, unless that gives examples ("such
+  as", "including"). If it asks for one thing, a further one is an addition. Of a comparison the
+  outcome counts; what is said of each side must not contradict the accepted answer.
+- A text of some kind, as a letter, a note or a plan: what counts are the facts that it is asked to
+  convey, as "ground_truth" has them. Made-up persons, dates, values and findings, and blanks for
+  them, count for nothing on either side.
 - Numbers: one that is rounded counts if "ground_truth" rounds to it.
 - The right words in a wrong statement: a name or number counts only for what it is said of.
 - More than was asked: neither length nor detail earns or costs anything. An addition counts only if
