@@ -285,7 +285,7 @@ def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(projec
 def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root):
     known = {
         frozenset(re.split(r"(?=[<>=])|,", line))
-        for extra in (None, "audit", "examples")
+        for extra in (None, "examples")
         for line in requirements(extra)
     }
     texts = [*(project_root / "docs").glob("*.md"), *(project_root / "examples").glob("*.py")]
@@ -297,7 +297,7 @@ def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_ro
         if not line.startswith("gtog[")  # an extra, which asks for what the metadata ask
     ]
 
-    assert len(set(shown)) == 4
+    assert len(set(shown)) == 2
     assert {frozenset(re.split(r"(?=[<>=])|,", line)) for line in shown} <= known
 
 

@@ -31,7 +31,6 @@ Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLU
 _MOST = 4  # methods that a sentence names
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
 _HUNDREDS = 200
-_SHIPPED = frozenset({"tt0097576", "tt0102798", "tt2278388"})  # indexes in a clone of gtog
 _TELLING = 10  # questions from which on a difference that was seen is worth planning for
 
 
@@ -404,7 +403,6 @@ class _Basis:
     def _count_questions(self) -> str:
         """Return how many questions were asked, and which searches and verdicts are missing."""
         results, summaries = self._results, self._outcomes.values()
-        documents = results.by_movie
         n_failed = sum(result.failure is not None for result in results.results)
         n_missing = sum(of.n_judge_failed + of.n_judge_unparseable for of in summaries)
         n_unjudged = sum(summary.n_not_judged + summary.n_search_failed for summary in summaries)
@@ -419,15 +417,11 @@ class _Basis:
         figures = [of for m in self._analysis.outcomes.values() for of in m.values()]
         is_partly = any(of.n_judge_failed + of.n_judge_unparseable for of in figures)
         whole = f"all {answered}judged{f' on {self._primary}' if is_partly else ''}"
-        return "".join(
-            (
-                counted(results.metadata["total_questions"], "question"),
-                f", each searched {self._n_trials} times," if self._n_trials > 1 else "",
-                f" on {counted(len(documents), 'index', 'indexes')}, " if any(documents) else ", ",
-                ", ".join(parts) or whole,
-                ".",
-            )
-        )
+        asked = counted(results.metadata["total_questions"], "question")
+        trials = f", each searched {self._n_trials} times," if self._n_trials > 1 else ""
+        n = len(results.by_movie) if any(results.by_movie) else 0
+        on = f" on {counted(n, 'index', 'indexes')}" if n else ""
+        return f"{asked}{trials}{on}, {', '.join(parts) or whole}."
 
     def _gap(self, pivot: str, rival: str) -> str:
         if self._lacks_pairs():
@@ -501,16 +495,12 @@ class _Basis:
         label = self._results.metadata["embedded_models"] or ""
         roles = label.rpartition(": ")[0]
         if label and (ANSWERS in roles or not roles):
-            if _SHIPPED.issuperset(self._results.by_movie):
-                return "your own documents and models", eval_line("init", "--root", "PROJECT")
-            next_ = "name a language model in settings.yaml, then index again"
-            return next_, "graphrag index --root PROJECT"
+            return "your own documents and models", eval_line("init", "--root", "PROJECT")
         if VERDICTS in roles:
             return "name a language model as judge.model in eval_config.yaml", ""
         if self._is_corrected:
-            return "hold the next change against this run", _command(
-                self._results, "compare", "--pin"
-            )
+            pin = _command(self._results, "compare", "--pin")
+            return "hold the next change against this run", pin
         flags = () if self._primary == "correctness" else ("--metric", self._primary)
         run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
