@@ -784,28 +784,20 @@ def test_verdicts_that_only_pairs_lack_too_many_of_are_to_be_got_first():
 
 
 @pytest.mark.parametrize(
-    ("label", "key", "next_", "command"),
+    ("label", "next_"),
     [
-        ("offline baseline models", "tt0097576", "your own documents and", " init --root PROJECT"),
-        ("offline baseline models", "a", "name a language model in settings", "graphrag index"),
-        (
-            "answers and embeddings: offline baseline models",
-            "a",
-            "name a language",
-            " index --root",
-        ),
-        ("some verdicts: offline baseline model", "a", "name a language model as judge.model", ""),
-        ("embeddings: offline baseline model", "a", "label the answers to 60 questions", ""),
+        ("offline baseline models", "your own documents and models"),
+        ("answers and embeddings: offline baseline models", "your own documents and models"),
+        ("some verdicts: offline baseline model", "name a language model as judge.model"),
+        ("embeddings: offline baseline model", "label the answers to 60 questions"),
     ],
 )
-def test_what_is_next_goes_by_what_the_embedded_models_did(label, key, next_, command):
+def test_what_is_next_goes_by_what_the_embedded_models_did(label, next_):
     results = evaluate({"tog": range(90), "basic": range(20)})
-    moved = [replace(result, imdb_key=key) for result in results.results]
-    results = aggregate_results(moved)
     results.metadata["embedded_models"] = label
     answer = answer_of(results)
     assert answer.next.startswith(next_)
-    assert command in answer.command
+    assert answer.command.endswith(" init --root PROJECT") == ("documents" in next_)
 
 
 def test_nothing_is_answered_while_a_method_has_no_result():
