@@ -64,6 +64,34 @@ def test_an_exact_quote_is_found_in_its_unit(quote, unit):
     assert source_index().units_with(quote) == {unit}
 
 
+def test_many_quotes_are_found_as_one_by_one():
+    keepers = [
+        f"Keeper {n} lit the lamp {n * n} times; \u201cnever once\u201d late." for n in range(90)
+    ]
+    documents = pd.DataFrame({"id": ["d1"], "title": ["Isle.txt"], "text": ["\n".join(keepers)]})
+    # Each third text ends in the middle of a sentence, and the next one begins with the rest.
+    texts = [part for n, text in enumerate(keepers) for part in cut_each_third(n, text)]
+    texts += keepers[:2]  # some texts twice
+    forms = (
+        lambda text: text.upper(),  # as it is
+        lambda text: text.replace(";", "").replace("the", "[t]he"),  # by its words
+        lambda text: text.replace("the lamp", "..."),  # by its parts
+        lambda text: text.replace("Keeper", "Warden"),  # in no document
+        lambda text: text[:30],  # within another quote
+    )
+    samples = [sample(evidence=(form(text),)) for text in [*keepers, keepers[0]] for form in forms]
+    at_once, one_by_one = (SourceIndex(units_table(texts), documents) for _ in range(2))
+    at_once.look_for(samples)
+    expected = [one_by_one.evidence_of(each) for each in samples]
+    assert [at_once.evidence_of(each) for each in samples] == expected
+    found = [all(item.unit_ids for item in items) for items in expected]
+    assert (sum(found), len(found)) == (91 * 4, 91 * 5)
+
+
+def cut_each_third(n, text):
+    return [text] if n % 3 else [text[:36], text[36:]]
+
+
 @pytest.mark.parametrize(
     "quote",
     [

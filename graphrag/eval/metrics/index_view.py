@@ -239,6 +239,10 @@ class IndexView:
             return None
         return table["n_tokens"].astype(int).tolist()
 
+    def look_for(self, samples: Iterable[Sample]) -> None:
+        """Search the expected sources of many samples at once, for :meth:`evidence_of`."""
+        self.sources.look_for(samples)
+
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return :meth:`SourceIndex.evidence_of`, looked up once for all methods' responses."""
         key = (sample.evidence, sample.expected_sources)

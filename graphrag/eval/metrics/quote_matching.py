@@ -10,6 +10,8 @@ from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
+from ahocorasick_rs import AhoCorasick
+
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.query.index.tables import rows_of
 from graphrag.text.inflection import Inflection
@@ -26,6 +28,8 @@ MIN_WORDS = 3
 """The fewest words of a part that is searched by itself."""
 MIN_LETTERS = 8
 """The fewest letters and digits of such a part."""
+_MANY = 64
+"""From this number of strings on, one pass for all takes less time than a search for each."""
 
 # Dashes become hyphens, apostrophes become one kind; double quotes are removed: tables double them.
 _FOLDED = {
@@ -136,6 +140,13 @@ class QuotableTexts:
         """The texts as :func:`quote_key` gives them."""
         return JoinedTexts(map(quote_key, self._texts))
 
+    def look_for(self, quotes: Sequence[Quote]) -> None:
+        """Search many quotes at once; :meth:`rows_with` then returns the rows without a search."""
+        self.folded.look_for(form for quote in quotes for form in quote.folded)
+        left = [quote for quote in quotes if not self.rows_with_exactly(quote)]
+        if len(left) >= _MANY:
+            self.words.look_for(key for quote in left for key in (quote.words, *quote.part_words))
+
     def rows_with_exactly(self, quote: Quote) -> list[int]:
         """Return the positions of the texts that contain a quote as a whole, folded."""
         for form in quote.folded:
@@ -181,9 +192,26 @@ class JoinedTexts:
         ends = accumulate(length + 1 for length in lengths)
         self._starts = [0, *ends][: len(lengths)]
         self._lengths = lengths
+        self._found: dict[str, list[int]] = {}
+
+    def look_for(self, texts: Iterable[str]) -> None:
+        """Search many strings in one pass; :meth:`rows_with` returns the rows without a search."""
+        wanted = [text for text in dict.fromkeys(texts) if text and text not in self._found]
+        if len(wanted) < _MANY:
+            return
+        self._found.update((text, []) for text in wanted)
+        for number, start, _ in AhoCorasick(wanted).find_matches_as_indexes(
+            self._joined, overlapping=True
+        ):
+            rows, row = self._found[wanted[number]], self._row_at(start)
+            if rows[-1:] != [row]:
+                rows.append(row)
 
     def rows_with(self, text: str) -> Iterator[int]:
         """Yield the positions of the texts that contain a string; nothing for an empty string."""
+        if text in self._found:
+            yield from self._found[text]
+            return
         offset = self._joined.find(text) if text else -1
         while offset >= 0:
             row = self._row_at(offset)
@@ -341,6 +369,21 @@ class SourceIndex:
             unit_ids = self._documents[document] = units_of.get(document, frozenset())
             title = fold_text(title)
             self._documents[title] = self._documents.get(title, frozenset()) | unit_ids
+
+    def look_for(self, samples: Iterable[Sample]) -> None:
+        """Search the quotes of many samples at once; :meth:`evidence_of` then returns sooner."""
+        quotes = [
+            read_quote(entry)
+            for sample in samples
+            for entry in sample.expected_sources or sample.evidence
+            if self.units_of(entry.strip()) is None and entry.strip() not in self._by_name
+        ]
+        self._units.folded.look_for(form for quote in quotes for form in quote.folded)
+        left = [quote for quote in quotes if not self._units.rows_with_exactly(quote)]
+        if len(left) < _MANY:
+            return
+        self._source.look_for(left)
+        self._units.look_for([quote for quote in left if self._source.rows_with(quote)])
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return a sample's expected sources, or else its evidence quotes, looked up.

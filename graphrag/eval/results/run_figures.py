@@ -144,6 +144,12 @@ def compute_figures(
     measured_details = list(compress(details, is_there))
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {result.method for result in measurable if result.retrieved is not None}
+    asked: dict[str, dict[str, Sample]] = {name: {} for name in views}
+    for result in measurable:
+        name = index_of(result.imdb_key, result.method)
+        asked[name][result.sample_id] = samples[result.sample_id]
+    for name, view in views.items():
+        view.look_for(asked[name].values())
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
     has_verdicts = is_judged and "correctness" in config.metrics

@@ -472,6 +472,7 @@ async def _look_up(samples: Sequence[Sample], header: IndexHeader) -> _Quoted | 
     view = await IndexView.open(header, ("text_units", "documents"))
     if not view.has_text:
         return None
+    view.look_for(quoting)
     items = [(sample, item) for sample in quoting for item in view.evidence_of(sample)]
     lacking = [(sample, item) for sample, item in items if not item.is_held]
     return _Quoted(len(quoting), len(items), lacking) if items else None
