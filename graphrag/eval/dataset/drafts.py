@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from itertools import pairwise
 
 from pydantic import JsonValue
@@ -247,5 +248,10 @@ def _alike(question: str, other: str) -> bool:
     """Return whether two questions are worded so similarly that one of them is enough."""
     if fold_wording(question) == fold_wording(other):
         return True
-    one, two = set(terms(question)), set(terms(other))
+    one, two = _distinct_terms(question), _distinct_terms(other)
     return bool(one | two) and len(one & two) / len(one | two) >= _ALIKE
+
+
+@cache  # each draft is compared with every question of the data set
+def _distinct_terms(question: str) -> frozenset[str]:
+    return frozenset(terms(question))
