@@ -123,7 +123,7 @@ def step_trace(folder: Path, _: Size) -> dict[str, float]:
     async def trace() -> dict[str, float]:
         view = await IndexView.open(await read_header(folder / "project"))
         found = [item for sample in _samples(folder) for item in view.evidence_of(sample)]
-        return {"held": sum(item.is_held for item in found) / len(found)}
+        return {"held": sum(item.is_matched for item in found) / len(found)}
 
     return asyncio.run(trace())
 

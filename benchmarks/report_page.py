@@ -23,7 +23,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright  # pyright: ignore
 
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.show_run import draw_page
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.dataset_reader import Sample
@@ -164,10 +164,10 @@ def cpu_s(make: Callable[[], object], times: int = 3) -> float:
 
 def measure_stored(folder: Path, n_questions: int) -> None:
     few, many = folder / "few", folder / "many"
-    asyncio.run(draw_page(Place(output=few), store_run(few, 20)))  # so that no import is measured
+    asyncio.run(draw_page(Paths(output=few), store_run(few, 20)))  # so that no import is measured
     run_id, path = store_run(many, n_questions), many / "eval.db"
     made = {
-        "the page, the first time": lambda: asyncio.run(draw_page(Place(output=many), run_id)),
+        "the page, the first time": lambda: asyncio.run(draw_page(Paths(output=many), run_id)),
         "the list of runs": lambda: list_runs(path),
     }
     rows = cpu_s(lambda: read_rows(path))

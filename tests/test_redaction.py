@@ -22,7 +22,7 @@ KEY = "9f86d081884c7d65"
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction._Known, "said", ())
+    monkeypatch.setattr(redaction._Known, "shown", ())
     monkeypatch.setattr(redaction._Known, "data", ())
 
 

@@ -1,4 +1,4 @@
-"""Defines the search functions of ``graphrag.api``: the released ones, counted, and our own.
+"""Defines the search functions of ``graphrag.api``: the released ones, counted, and gtog's own.
 
 Importing this module imports nothing that the release has not imported already.
 """
@@ -58,7 +58,7 @@ _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
 def _read_own_sections(config: object) -> object:
-    """Read settings with the sections of our searches, which the released class drops."""
+    """Read settings with the sections of gtog's searches, which the released class drops."""
     from graphrag.config.project_settings import ProjectConfig
 
     if isinstance(config, GraphRagConfig) and not isinstance(config, ProjectConfig):
@@ -81,7 +81,7 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
         try:
             arguments, config = _read_arguments(parameters, args, kwargs)
         except (TypeError, KeyError, ValidationError):
-            await search(*args, **kwargs)  # it says what is wrong
+            await search(*args, **kwargs)  # it raises the error
             raise
         arguments.setdefault("response_type", _FORM)
         batches = _Batches()
@@ -118,14 +118,14 @@ def _counted_stream(search: Callable[..., Any]) -> _Stream:
         try:
             arguments, config = _read_arguments(parameters, args, kwargs)
         except (TypeError, KeyError, ValidationError):
-            search(*args, **kwargs)  # it says what is wrong
+            search(*args, **kwargs)  # it raises the error
             raise
         pieces = search(**{**arguments, "config": _count(config)})
 
-        async def pass_on(tell: OnText) -> None:
+        async def pass_on(emit: OnText) -> None:
             with _own_log():
                 async for piece in pieces:
-                    tell(piece)
+                    emit(piece)
 
         return stream_from(pass_on)
 
@@ -164,7 +164,7 @@ def _own_log() -> "Generator[CallLog]":
 class _Batches(NoopQueryCallbacks):
     """Keeps the batches of reports that a global search shows its model.
 
-    If these hold no point to answer from, it gives a fixed sentence that no model wrote.
+    If these contain no point to answer from, it gives a fixed sentence that no model wrote.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class _Batches(NoopQueryCallbacks):
 
 
 def find_context(template: str, fields: _Args, prompt: str) -> str | None:
-    """Return the part of a prompt that stands for its template's ``{context_data}``.
+    """Return the part of a prompt that replaces its template's ``{context_data}``.
 
     None if the prompt was not made from the template; "" if the template has no such field.
     """
@@ -208,7 +208,7 @@ def _context_in_answer(method: str) -> _ContextFinder:
 
 
 def _follow_up_contexts(config: GraphRagConfig, arguments: _Args, log: "CallLog") -> dict[str, str]:
-    """Return the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
+    """Return the contexts of a DRIFT search: follow-up question -> its context."""
     fields = {
         "response_type": "multiple paragraphs",  # the release fixes it, whatever the caller's
         "global_query": arguments["query"],
@@ -256,13 +256,13 @@ async def _answer(
     callbacks: _Callbacks,
     on_text: OnText | None = None,
 ) -> CountedSearchResult:
-    def tell(piece: str) -> None:
+    def emit(piece: str) -> None:
         for callback in callbacks or ():
             callback.on_llm_new_token(piece)
         if on_text is not None:
             on_text(piece)
 
-    result = await index.search(method, query, on_text=tell if callbacks or on_text else None)
+    result = await index.search(method, query, on_text=emit if callbacks or on_text else None)
     for callback in callbacks or ():
         callback.on_context(result.context_data)
     return result
@@ -354,7 +354,7 @@ def _open_texts(
 def _make_searches(
     method: str, first: str, open_index: Callable[..., _Opened], parameters: str
 ) -> tuple[_Search, _Stream]:
-    """Make the two functions of a method: the whole response, and its pieces as they arrive."""
+    """Make the two functions of a method: the full response, and its pieces as they arrive."""
 
     def read(*args: object, **kwargs: object) -> _Opened:
         if open_index is _open_texts and len(args) < 3:  # before the query, it takes no default
@@ -366,7 +366,7 @@ def _make_searches(
 
     def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
         opened = read(*args, **kwargs)
-        return stream_from(lambda tell: _answer(method, *opened, tell))
+        return stream_from(lambda emit: _answer(method, *opened, emit))
 
     for function, name in ((search, "search"), (streaming, "search_streaming")):
         function.__name__ = function.__qualname__ = f"{method}_{name}"

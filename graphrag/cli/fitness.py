@@ -1,4 +1,4 @@
-"""Ends our commands where the project can't run."""
+"""Ends gtog's commands if the project can't run."""
 
 import sys
 
@@ -9,7 +9,7 @@ from graphrag.text.terminal_escape import strip_controls
 
 
 def refuse_if_unfit() -> None:
-    """End a command that needs what is not here: one sentence, exit code 2."""
+    """End a command whose requirements are missing: one sentence, exit code 2."""
     sentence = problem()
     if sentence is not None:
         sys.stderr.write(f"Error: {strip_controls(sentence)}\n")

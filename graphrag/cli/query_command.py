@@ -1,4 +1,4 @@
-"""Adds our methods to the released ``graphrag query``."""
+"""Adds gtog's methods to the released ``graphrag query``."""
 
 import contextlib
 import gc
@@ -39,11 +39,11 @@ _TAKEN = {
     *("query", "root", "method", "verbose", "data", "community_level"),
     *("dynamic_community_selection", "response_type", "streaming"),
 }
-"""What the released command takes."""
+"""Parameters of the released command."""
 
 
 def add_tog_to_query(app: typer.Typer) -> None:
-    """Put a ``query`` that knows our methods in place of the released one, which it calls."""
+    """Replace the released ``query`` by one that has gtog's methods, too, and calls it."""
     released = next((c for c in app.registered_commands if c.name == "query"), None)
     if released is None or released.callback is None:
         raise LookupError("the command line has no command query")
@@ -74,14 +74,14 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         with watch_offline() as models:
             _run_released(lambda: released(**{**flags, "method": SearchMethod(method)}), flags)
         embeds_elsewhere = not models["embedding"] and method != "global"
-        _say_if_offline(
+        _note_if_offline(
             Part(frozenset(models["completion"]), others=not models["completion"]),
             Part(frozenset(models["embedding"]), others=embeds_elsewhere),
         )
 
-    whole = signature(released)
+    full = signature(released)
     options = {
-        name: param.replace(default=copy(param.default)) for name, param in whole.parameters.items()
+        name: param.replace(default=copy(param.default)) for name, param in full.parameters.items()
     }
     # The release's is the folder in which it was imported, which must be one to write into.
     options["root"].default.default, options["root"].default.writable = Path(), False
@@ -93,7 +93,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     connect = typer.Option(False, "--connect", hidden=True)
     last = Parameter("connect", Parameter.POSITIONAL_OR_KEYWORD, default=connect, annotation=bool)
     parameters = [*options.values(), last]
-    vars(query)["__signature__"] = whole.replace(parameters=parameters)
+    vars(query)["__signature__"] = full.replace(parameters=parameters)
     query.__annotations__ = {param.name: param.annotation for param in parameters}
     query.__doc__ = released.__doc__
     return query
@@ -118,7 +118,7 @@ def _run_released(run: Callable[[], None], flags: Mapping[str, Any]) -> None:
             problem, code = _explain_release(error, flags)
             if is_verbose:
                 say(strip_controls(redact(traceback.format_exc())), stderr=True)
-        gc.collect()  # tasks that it left behind say so, while nobody hears it
+        gc.collect()  # tasks that it left behind warn now, unheard
         if log.failures:
             problem, code = name_remedy(log.failures[0], context_budget(method)), 1
         elif not problem and shown.is_blank:
@@ -134,7 +134,7 @@ def _run_released(run: Callable[[], None], flags: Mapping[str, Any]) -> None:
 
 
 def _explain_release(error: Exception, flags: Mapping[str, Any]) -> tuple[str, int]:
-    """Return what is wrong with a project that the release can't search, else its error."""
+    """Return the problem of a project that the release can't search, else the release's error."""
     import asyncio
 
     from graphrag.config.project_settings import read_settings
@@ -163,15 +163,15 @@ def _libraries_quiet(is_verbose: bool) -> contextlib.AbstractContextManager[None
 
 @contextlib.contextmanager
 def _shown_stdout() -> Generator[ShownStream]:
-    """Show what is printed of an answer, whole or as it arrives, as text and nothing else."""
+    """Clean a printed answer of terminal controls, at once or as it arrives."""
     replace_unknown_characters()
     shown = ShownStream(sys.stdout)
     with contextlib.redirect_stdout(cast("IO[str]", shown)):
         yield shown
 
 
-def _say_if_offline(answers: Part, embeddings: Part) -> None:
-    """Say in which roles embedded models were asked, if they were."""
+def _note_if_offline(answers: Part, embeddings: Part) -> None:
+    """Print the roles in which embedded models were asked, if they were."""
     label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
         say(f"({label})", stderr=True)
@@ -184,7 +184,7 @@ def _is_of_older_form(method: str, root: Path, data: Path | None) -> bool:
 
     Ends with exit code 2 where no search can answer: a table or vectors that can't be read, or
     vectors of another embedded model than the settings name, near which the release would answer.
-    What else is wrong the release says itself.
+    The release reports other problems itself.
     """
     import asyncio
 
@@ -280,7 +280,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     unused, section = unknown_settings(flags["root"]), f"{method}_search"
     if gone := [setting for setting in unused if setting.has_gone and setting.section == section]:
         say(f"Note: {'; '.join(map(str, gone))}.", stderr=True)
-    _say_if_offline(
+    _note_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )

@@ -51,7 +51,7 @@ class OlderSettings:
     """Settings converted to the form of graphrag 3.
 
     ``version``: the version that they were written for, 1 (for 0.3 to 1) or 2. ``left_out``:
-    sentences about keys of models that have no place in graphrag 3 and change which model answers,
+    sentences about keys of models that graphrag 3 lacks and that change which model answers,
     each with the line to write.
     """
 
@@ -61,12 +61,12 @@ class OlderSettings:
 
     @property
     def note(self) -> str:
-        """One line that says what was converted, and what could not be."""
-        said = (
+        """One line about the converted settings and those that could not be converted."""
+        note = (
             f"the settings have the form of graphrag {self.version}: models, storage, vectors and "
             "searches are read from them in memory, and the file stays as it is"
         )
-        return "; ".join((said, *self.left_out))
+        return "; ".join((note, *self.left_out))
 
 
 def read_older(values: Values, variables: Mapping[str, str] | None = None) -> OlderSettings | None:

@@ -23,7 +23,7 @@ from graphrag.config.models.tog_search_config import (
 )
 from graphrag.config.older_settings import OlderSettings, double_lone_dollars, read_older
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
-from graphrag.config.table_files import resolve_place
+from graphrag.config.table_files import resolve_path
 from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.text.message_phrases import join_names
 from graphrag.text.redaction import know_settings, know_variables, redact
@@ -49,7 +49,7 @@ class UnusedSetting:
 
     - ``section``: the path of keys to it, "" at the top.
     - ``has_gone``: whether an earlier version read the key.
-    - ``instead``: what took its place if it has gone, else a hint with the nearest known key.
+    - ``instead``: its replacement if it has gone, else a hint with the nearest known key.
     """
 
     section: str
@@ -105,8 +105,8 @@ def _find_model(section: str, models: Mapping[str, "ModelConfig"], name: str) ->
     if name in models:
         return models[name]
     empty = "it is empty; see what graphrag init writes"
-    holds = f"it holds {', '.join(models)}" if models else empty
-    raise SettingsError(f"{section} holds no {name}, which other settings name: {holds}.")
+    content = f"it has {', '.join(models)}" if models else empty
+    raise SettingsError(f"{section} has no {name}, which other settings name: {content}.")
 
 
 def read_settings(
@@ -139,8 +139,8 @@ def read_settings(
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:
     """List the keys of a settings file that the released configuration drops silently.
 
-    The list is empty for settings of graphrag 0.3 to 2; :func:`older_note` says what became of
-    them.
+    The list is empty for settings of graphrag 0.3 to 2; :func:`older_note` describes their
+    conversion.
     """
     values, older = _parse(find_settings(root))
     return [] if older is not None else list(_find_unknown(values, ProjectConfig, ""))
@@ -238,7 +238,7 @@ def _parse(path: Path, assume_set: bool = False) -> tuple[dict[str, object], Old
     if values is None:
         return {}, None
     if not isinstance(values, dict):
-        raise SettingsError(f"{path} must hold sections (a mapping), not {type(values).__name__}.")
+        raise SettingsError(f"{path} must be a mapping of sections, not {type(values).__name__}.")
     settings = cast("dict[str, object]", values)
     older = read_older(settings, variables)
     return (settings, None) if older is None else (older.values, older)
@@ -256,5 +256,5 @@ def _resolve_paths(values: dict[str, object], folder: Path) -> None:
             section = cast("dict[str, object]", part)
         if section.get("type") not in FILE_TYPES:
             continue
-        place = cast("str", section.get(path[-1]) or default)
-        section[path[-1]] = str(resolve_place(folder, place))
+        location = cast("str", section.get(path[-1]) or default)
+        section[path[-1]] = str(resolve_path(folder, location))

@@ -11,7 +11,7 @@ from graphrag.config.older_settings import Values, read_older
 from graphrag.config.table_files import (
     SEARCHED_TABLES,
     find_table_files,
-    resolve_place,
+    resolve_path,
 )
 from graphrag.text.cli_hints import release_line
 from graphrag.text.message_phrases import join_names
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 Section = Mapping[str, object]
 _MOST_BY_ALIASES = 100_000
-"""Most values that a file's aliases may stand for, beside the values written out."""
+"""Most values that a file's aliases may stand for, in addition to the values written out."""
 
 
 def read_yaml(text: str) -> object:
     """Parse a YAML text into mappings, lists, texts, numbers and dates.
 
-    Raises yaml.YAMLError, in one line with the place, if the text is no YAML, has a Python tag, an
-    alias inside its own anchor, aliases that stand for more than 100,000 values, an impossible
+    Raises yaml.YAMLError, in one line with the position, if the text is no YAML, has a Python tag,
+    an alias inside its own anchor, aliases that stand for more than 100,000 values, an impossible
     number or date, or is nested too deeply.
     """
     try:
@@ -48,8 +48,8 @@ def read_yaml(text: str) -> object:
         context = f" ({error.context}, {since})" if since and error.context else ""
         raise yaml.YAMLError(f"{where}: {error.problem}{context}") from error
     except yaml.reader.ReaderError as error:
-        place = f"line {text.count(chr(10), 0, error.position) + 1}"
-        raise yaml.YAMLError(f"{place}: character U+{int(error.character):04X}") from error
+        position = f"line {text.count(chr(10), 0, error.position) + 1}"
+        raise yaml.YAMLError(f"{position}: character U+{int(error.character):04X}") from error
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits, the 30th of February
@@ -59,7 +59,7 @@ def read_yaml(text: str) -> object:
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     if (size := sizes.get(id(node))) is not None:
         if size == 0:
-            raise yaml.YAMLError("an alias stands for what it is part of")
+            raise yaml.YAMLError("an alias stands for a value that contains it")
         return size
     sizes[id(node)] = 0
     parts: list[yaml.Node] = node.value if isinstance(node, yaml.SequenceNode) else []
@@ -79,7 +79,7 @@ _NEVER_FORMATTED = {"reasoning_prompt", "exploration_prompt"}
 
 
 class SettingsError(ValueError):
-    """A project's settings can't be used; the message says what is wrong, where, and what to do."""
+    """A project's settings can't be used; the message has the problem and the remedy."""
 
 
 def resolve_prompts(values: dict[str, object], folder: Path) -> None:
@@ -143,7 +143,7 @@ SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 
 
 def is_project(root: Path | str) -> bool:
-    """Say whether a folder holds a settings file."""
+    """Say whether a folder contains a settings file."""
     return any((Path(root) / name).is_file() for name in SETTINGS_FILES)
 
 
@@ -160,7 +160,7 @@ def find_settings(root: Path | str) -> Path:
         msg = f"The project folder {folder} does not exist; name an existing GraphRAG project."
         raise SettingsError(msg)
     init = release_line("init", "--root", folder)
-    raise SettingsError(f"{folder} holds no settings.yaml; make a project with: {init}")
+    raise SettingsError(f"{folder} contains no settings.yaml; make a project with: {init}")
 
 
 def describe_unbuilt(
@@ -170,7 +170,7 @@ def describe_unbuilt(
     remedy: str = "build it with",
     methods: Sequence[str] = (),
 ) -> str:
-    """Return a sentence: the project is not indexed, what is missing where, and what to run.
+    """Return a sentence: the project is not indexed, the missing tables, and the remedy.
 
     ``methods``: those that need the missing tables, if other methods can be asked.
     """
@@ -195,11 +195,11 @@ def find_unbuilt(
 ) -> str | None:
     """Return a sentence if a project is not indexed; None if it is indexed or this is not known.
 
-    It is not known if the tables are not in a folder, or if their place depends on a variable.
+    It is not known if the tables are not in a folder, or if their folder depends on a variable.
     ``needs``: method -> tables that it can't do without. ``any_will_do``: one table is enough.
     Raises SettingsError if there is no project.
     """
-    folder, suffix = _place_of_tables(find_settings(root)) or (None, "")
+    folder, suffix = _find_tables(find_settings(root)) or (None, "")
     if folder is None:
         return None
     names = list(dict.fromkeys(name for tables in needs.values() for name in tables))
@@ -211,7 +211,7 @@ def find_unbuilt(
     return describe_unbuilt(root, missing, folder, remedy, methods if there else ())
 
 
-def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
+def _find_tables(settings: Path) -> tuple[Path, str] | None:
     try:
         values = read_yaml(settings.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
@@ -226,8 +226,8 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
     folder, suffix = storage.get("base_dir") or "output", tables.get("type") or "parquet"
     if not isinstance(folder, str) or not isinstance(suffix, str):
         return None
-    place = resolve_place(settings.parent, folder)
-    return None if "$" in f"{place}{suffix}" else (place, suffix)
+    path = resolve_path(settings.parent, folder)
+    return None if "$" in f"{path}{suffix}" else (path, suffix)
 
 
 def _section(values: object, name: str) -> Section | None:

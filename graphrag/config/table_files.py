@@ -17,29 +17,29 @@ OLDER_COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 """Table -> column of graphrag 3 -> name of that column in an earlier version."""
 _TIMESTAMP = "${timestamp}"
-_TELLING = ("text_units", "entities", "relationships")
-"""Tables whose file names tell the version of graphrag."""
+_VERSIONED = ("text_units", "entities", "relationships")
+"""Tables whose file names show the version of graphrag."""
 
 
-def resolve_place(folder: Path, place: str) -> Path:
-    r"""Return the absolute path of a place given relative to the settings file's folder.
+def resolve_path(folder: Path, location: str) -> Path:
+    r"""Return the absolute path of a location relative to the settings file's folder.
 
-    In a path written on Windows, ``\`` separates the names. ``${timestamp}``, which stands for one
+    In a path written on Windows, ``\`` separates the names. ``${timestamp}``, which names one
     folder per build in graphrag 0.3, becomes the newest of these folders.
     """
-    if os.sep == "/" and "\\" in place and not (folder / place).exists():
-        place = place.replace("\\", "/")
-    if _TIMESTAMP in place:
-        builds = sorted(path for path in folder.glob(place.replace(_TIMESTAMP, "*")))
-        place = str(builds[-1]) if builds else place
-    return (folder / place).resolve()
+    if os.sep == "/" and "\\" in location and not (folder / location).exists():
+        location = location.replace("\\", "/")
+    if _TIMESTAMP in location:
+        builds = sorted(path for path in folder.glob(location.replace(_TIMESTAMP, "*")))
+        location = str(builds[-1]) if builds else location
+    return (folder / location).resolve()
 
 
 def old_names(names: Iterable[str], kind: str) -> bool:
     """Say whether file names are those of tables of graphrag 0.3 to 1."""
     there = set(names)
-    return not any(f"{name}.{kind}" in there for name in _TELLING) and any(
-        f"{OLD_PREFIX}{name}.{kind}" in there for name in _TELLING
+    return not any(f"{name}.{kind}" in there for name in _VERSIONED) and any(
+        f"{OLD_PREFIX}{name}.{kind}" in there for name in _VERSIONED
     )
 
 
@@ -55,9 +55,9 @@ def find_table_files(folder: Path, names: Iterable[str], kind: str) -> dict[str,
 
 
 class IndexNotBuiltError(ValueError):
-    """A project has no index that a method can search; the message says why and what to do.
+    """A project has no index that a method can search; the message has the cause and the remedy.
 
-    ``lack`` says only what is missing or broken.
+    ``lack`` names only the missing or broken part.
     """
 
     def __init__(self, message: str, lack: str = "") -> None:
@@ -70,7 +70,7 @@ class UnreadableTableError(IndexNotBuiltError):
 
 
 LFS_HEAD = b"version https://git-lfs.github.com/spec/"
-"""Beginning of the small pointer file that Git LFS keeps in place of a large file."""
+"""Beginning of the small pointer file that Git LFS keeps instead of a large file."""
 _PARQUET = b"PAR1"
 
 
@@ -84,7 +84,7 @@ def is_lfs_pointer(path: Path) -> bool:
 
 
 def describe_unreadable(path: Path, error: Exception | None = None) -> str:
-    """Return a sentence: why a table's file can't be read, and what to do."""
+    """Return a sentence with the cause why a table's file can't be read, and the remedy."""
     if is_lfs_pointer(path):
         return f"{path} is a pointer of Git LFS, not the table; fetch the table with: git lfs pull"
     mend = "copy it again from where it was built, or build the index again"

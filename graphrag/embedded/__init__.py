@@ -17,7 +17,7 @@ OFFLINE_LABEL = "offline baseline models"
 """The label of outputs that used the embedded models."""
 
 NOT_FOUND = "I could not find this in the provided context."
-"""The whole answer if no sentence of the context fits the question."""
+"""The full answer if no sentence of the context fits the question."""
 
 
 class OfflineModelError(ValueError):

@@ -37,11 +37,11 @@ SUFFICIENT_COVERAGE = 0.6
 
 _TYPE_BONUS = 0.2
 _NEIGHBOUR_SHARE = 0.5
-# Chunks are cut anywhere; half a sentence reads badly and often stands whole in the next.
+# Chunks are cut anywhere; half a sentence reads badly and is often complete in the next.
 _FRAGMENT_LOSS = 0.1
 _LABEL_SHARE = 0.5
 _CLOSE = 0.6
-# A word that is nowhere in the context says less about it than a rare word that is there.
+# A word that is nowhere in the context counts less than a rare word that is there.
 _ABSENT = 0.5
 _MAX_SENTENCES = 3
 _MAX_ANSWER_WORDS = 60
@@ -166,7 +166,7 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     """Choose up to three sentences of the records as the answer.
 
     A sentence ranks by the share of the question's weight that it covers, half of what its row's
-    other columns and its neighboring sentences add, and a bonus if it holds what the question asks
+    other columns and its neighboring sentences add, and a bonus if it has what the question asks
     for (who: another person; where: a place; when, how many: a number; why: a reason). If several
     records share a sentence, it counts for the one that ranks it highest, the first if equal.
     """
@@ -232,9 +232,9 @@ def _choose(ranked: Sequence[Match]) -> list[Match]:
 
 
 def fits_type(question: str, sentence: str) -> bool:
-    """Say whether a sentence holds the kind of thing that a question asks for.
+    """Say whether a sentence contains the kind of thing that a question asks for.
 
-    True, too, if the question does not say what kind.
+    True, too, if the question names no kind.
     """
     words = fold(question).split()
     low, opening = fold(sentence), {*words[:4]}
@@ -243,7 +243,7 @@ def fits_type(question: str, sentence: str) -> bool:
         mentions = find_mentions([split_words("so " + sentence)])[0]
         return any(set(name_key(mention.name)) - named for mention in mentions)
     if "where" in opening:
-        return any(place in PLACE_HEADS or place[:1].isalpha() for place in _WHERE.findall(low))
+        return any(word in PLACE_HEADS or word[:1].isalpha() for word in _WHERE.findall(low))
     if "when" in opening or ("how" in opening and {"many", "much", "old", "long"} & {*words}):
         return any(term[:1].isdigit() for term in terms(sentence)) or "day" in low
     if "why" in opening:
@@ -311,8 +311,8 @@ def answer_reduce(request: Request) -> Reply:
 
 
 def _first_citation(text: str) -> list[str]:
-    found = CITATION.search(text)
-    return [] if found is None else [found[0]]
+    match = CITATION.search(text)
+    return [] if match is None else [match[0]]
 
 
 def answer_drift_local(request: Request) -> Reply:
@@ -367,7 +367,7 @@ def answer_rating(request: Request) -> str | None:
 
 
 def answer_or_go_on(request: Request) -> dict[str, object]:
-    """Reply to a Think-on-Graph call: answer if one sentence is enough, else tell what to read.
+    """Reply to a Think-on-Graph call: answer if one sentence is enough, else name what to read.
 
     A sentence is enough if it covers `SUFFICIENT_COVERAGE` of the question's weight. Otherwise the
     reply keeps the texts whose sentences fit, follows the rows with most words of the question, and
@@ -394,7 +394,7 @@ def answer_or_go_on(request: Request) -> dict[str, object]:
 
 
 def check_and_answer(request: Request) -> dict[str, object]:
-    """Answer the last call of a graph search from the context tables, and say what they lack.
+    """Answer the last call of a graph search from the context tables, and name what they lack.
 
     Nothing is lacking if the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight.
     Only Relationships and Sources are used, because an answer must cite one of their ids.

@@ -56,7 +56,7 @@ def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
 
     Terms are stemmed content words, with numbers as digits, all of the same weight. A ground truth
     of stop words alone ("No.") is compared with stop words kept. An abstention scores 1 if the
-    ground truth says that there is no answer, else 0.
+    ground truth abstains, too, else 0.
     """
     abstains = is_abstention(predicted)
     if is_abstention(ground_truth) and ground_truth.strip():
@@ -67,14 +67,14 @@ def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
     return _judge_recall("response", ground_truth, _uncited(predicted))
 
 
-def _judge_recall(what: str, ground_truth: str, text: str) -> Verdict:
+def _judge_recall(subject: str, ground_truth: str, text: str) -> Verdict:
     share = _recall(ground_truth, text)
-    reason = f"The {what} holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
+    reason = f"The {subject} holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
     return reason, int(share >= _CORRECT)
 
 
 def _judge_faithfulness(context: str, answer: str) -> Verdict:
-    """Score 1 if the context holds 0.7 of the terms of every sentence; an abstention scores 1."""
+    """Score 1 if the context has 0.7 of the terms of every sentence; an abstention scores 1."""
     if is_abstention(answer):
         return "The response claims nothing.", 1
     lowest = _least_supported(_uncited(answer), set(terms(context)))
@@ -91,14 +91,14 @@ def _judge_relevance(question: str, context: str) -> Verdict:
 
 
 def _judge_completeness(question: str, answer: str) -> Verdict:
-    """Score 1 if a response holds the kind of thing asked for, or 0.3 of the question's terms."""
+    """Score 1 if a response has the kind of thing asked for, or 0.3 of the question's terms."""
     if is_abstention(answer):
         return "The response abstains.", 0
     share = share_covered(terms(question), set(terms(_uncited(answer))))
     fits = fits_type(question, _uncited(answer))
     return (
-        f"The response {'holds' if fits else 'lacks'} the kind of thing asked for and {share:.2f} "
-        "of the question's words.",
+        f"The response {'holds' if fits else 'lacks'} the kind of thing asked for and "
+        f"{share:.2f} of the question's words.",
         int(fits or share >= _COMPLETE),
     )
 
@@ -166,7 +166,7 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     """Call a claim supported by every row with 0.7 of its terms and all its names and numbers.
 
     A name is a capitalized word that does not begin the claim. A text without tables is one row
-    without a name. No claim is ever contradicted: words alone don't tell.
+    without a name. No claim is ever contradicted: words alone can't show it.
     """
     material = _material(request, "text claims")
     rows = {
@@ -178,14 +178,14 @@ def rule_on_claims(request: Request) -> dict[str, object]:
         words = _WORD_OR_NUMBER.findall(claim)
         names = [word for word in words if not word[0].isalpha() or word[0].isupper()]
         claim_terms, named = terms(claim), set(terms(" ".join(names)))
-        holding = [
+        supporting = [
             name
             for name, row in rows.items()
             if named <= row and share_covered(claim_terms, row) >= _FAITHFUL
         ]
-        ruling = "supported" if holding else "not_found"
-        reason = "The words of a row hold it." if holding else "No row has most of its words."
-        texts = [*filter(None, holding)]
+        ruling = "supported" if supporting else "not_found"
+        reason = "The words of a row hold it." if supporting else "No row has most of its words."
+        texts = [*filter(None, supporting)]
         rulings.append({"number": int(number), "reason": reason, "texts": texts, "ruling": ruling})
     return {"claims": rulings}
 
@@ -202,7 +202,7 @@ _SHARES = {
 def grade_rubric(request: Request) -> dict[str, object]:
     """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 
-    - relevance: the question's terms in the answer, at least 0.75 if it holds the kind of thing
+    - relevance: the question's terms in the answer, at least 0.75 if it has the kind of thing
       asked for.
     - faithfulness: the terms of the least supported sentence in the retrieved material; 1 for an
       abstention.
@@ -333,19 +333,19 @@ def _least_supported(answer: str, present: Collection[str]) -> float:
 
 
 _BLANK = "____"
-_HELD = 0.7
+_SUPPORTED = 0.7
 """Least share of a statement's words in a text that supports it."""
 _CLOZE = re.compile(rf'"([^"]*{_BLANK}[^"]*)"')
 _WORDS = range(6, 41)
 """Number of words of a sentence from which a name is left out."""
-_NEVER_SAID = ("telephone number", "shoe size", "favourite colour", "blood group", "bank balance")
+_NEVER_STATED = ("telephone number", "shoe size", "favourite colour", "blood group", "bank balance")
 
 
 def draft_question(request: Request) -> dict[str, object]:
     """Draft a question: leave a name out of a sentence of each text, and ask for the name.
 
     A global question asks about the most frequent of these names instead. A question that the text
-    must not answer asks for something that no text says, such as a shoe size. Question and answer
+    must not answer asks for something that no text states, such as a shoe size. Question and answer
     are "" if no text has a suitable sentence, or only one has if the material names a ``form``.
     """
     material = request.material
@@ -365,7 +365,7 @@ def draft_question(request: Request) -> dict[str, object]:
         reply["assertions"] = [{"text": q, "weight": "vital"} for q in quotes]
     elif "it does not answer" in request.user.partition("Material:")[0]:
         quotes = quotes[:1]
-        fact = _NEVER_SAID[len(quotes[0]) % len(_NEVER_SAID)]
+        fact = _NEVER_STATED[len(quotes[0]) % len(_NEVER_STATED)]
         reply["question"] = f"What is the {fact} of {names[0]}?"
     else:
         phrase = " and ".join(f'"{cloze}"' for cloze in clozes)
@@ -376,9 +376,9 @@ def draft_question(request: Request) -> dict[str, object]:
 
 
 def propose_assertions(request: Request) -> dict[str, object]:
-    """Return the quotes' sentences as assertions: vital if they hold the answer, else okay.
+    """Return the quotes' sentences as assertions: vital if they contain the answer, else okay.
 
-    If no sentence holds the answer, the answer itself is the vital one.
+    If no sentence contains the answer, the answer itself is the vital one.
     """
     answer = str(request.material["answer"])
     quoted = [s for quote in request.material["quotes"] for s in sentences(quote)]
@@ -407,7 +407,7 @@ def _make_cloze(text: str) -> tuple[str, str, str] | None:
 
 
 def answer_from_texts(request: Request) -> dict[str, object]:
-    """Answer with sentences of the given texts that cover the question; decline if there are none.
+    """Answer with sentences of the texts that cover the question; decline if there are none.
 
     Without texts the question is always declined: nothing is known without them.
     """
@@ -429,16 +429,16 @@ def compare_meaning(request: Request) -> dict[str, object]:
 
 
 def rule_on_statements(request: Request) -> dict[str, object]:
-    """Call a statement supported if the answer holds 0.7 of its words.
+    """Call a statement supported if the answer has 0.7 of its words.
 
-    No statement is ever contradicted: words alone don't tell.
+    No statement is ever contradicted: words alone can't show it.
     """
     material = _material(request, "question answer statements")
     present = set(terms(str(material["answer"])))
     rulings: list[dict[str, object]] = []
     for number, text in material["statements"].items():
         share = share_covered(terms(text), present)
-        reason = f"{share:.2f} of its words are there (needed: {_HELD})."
-        ruling = "supported" if share >= _HELD else "missing"
+        reason = f"{share:.2f} of its words are there (needed: {_SUPPORTED})."
+        ruling = "supported" if share >= _SUPPORTED else "missing"
         rulings.append({"number": int(number), "reason": reason, "ruling": ruling})
     return {"rulings": rulings}

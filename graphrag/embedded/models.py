@@ -135,9 +135,9 @@ def _reply_from_context(request: Request) -> Reply:
     raise _unknown_request("something else")
 
 
-def _unknown_request(what: str) -> OfflineModelError:
+def _unknown_request(task: str) -> OfflineModelError:
     return OfflineModelError(
-        f"The request asks for {what}, which the offline model can't do. "
+        f"The request asks for {task}, which the offline model can't do. "
         f"It answers {'; '.join(_SUPPORTED)}. For anything else configure a language model."
     )
 
@@ -208,7 +208,7 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
 
         ``response_format``, a pydantic class, may be combined with ``stream``. Usage, counted by
         the tokenizer, then comes on a last chunk if ``stream_options={"include_usage": True}``. If
-        a search's question has no answer in its context, ``refusal`` holds the text, too. Raises
+        a search's question has no answer in its context, ``refusal`` has the text, too. Raises
         OfflineModelError if no rule knows the request.
         """
         note_call(self._role, self._model_id)

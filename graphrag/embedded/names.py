@@ -1,4 +1,4 @@
-"""Finds proper names by capitals, titles and particles; joins their forms, tells their kinds.
+"""Finds proper names by capitals, titles and particles; joins their forms, finds their kinds.
 
 A kind is PERSON, PLACE, ORGANIZATION, EVENT or OBJECT.
 """
@@ -177,7 +177,7 @@ def _run_end(words: Sequence[Word], start: int) -> int:
 
 
 def _links(words: Sequence[Word], start: int, at: int) -> bool:
-    """Say whether a small word may hold the parts of a name together."""
+    """Say whether a small word may link the parts of a name."""
     text, before = words[at].text, words[at - 1]
     if words[at].gap != " ":
         return False
@@ -276,7 +276,7 @@ def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
     """Map every name of one text to the fullest form of it in the text, often itself.
 
     A short form maps to a longer one only if the text has just one longer form that fits: "Jones"
-    stays itself beside both "Indiana Jones" and "Henry Jones".
+    stays itself if there are both "Indiana Jones" and "Henry Jones".
     """
     counts = Counter(names)
     spelled: dict[Key, str] = {}
@@ -303,8 +303,8 @@ def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
     """
     if not key or len(_core(" ".join(key))) > 2:
         return None
-    telling = [word for word in key if word not in _TITLES] or key[:1]
-    shared = min((with_word[word] for word in telling), key=len)
+    core = [word for word in key if word not in _TITLES] or key[:1]
+    shared = min((with_word[word] for word in core), key=len)
     fitting = [other for other in shared if _is_short_for(key, other)]
     # In a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last one stands for all.
     tops = (one for one in fitting if not any(_is_short_for(one, other) for other in fitting))
@@ -331,7 +331,7 @@ def _is_short_for(short: Key, full: Key) -> bool:
 
 @dataclass(slots=True)
 class Evidence:
-    """Votes for each kind, from the places where a name occurs."""
+    """Votes for each kind, from the positions where a name occurs."""
 
     person: float = _PERSON_BIAS
     place: float = 0.0
@@ -363,7 +363,7 @@ class Evidence:
 
 
 def kind_by_name(name: str) -> str | None:
-    """Return the kind that the words of a name tell; None if they tell nothing."""
+    """Return the kind that the words of a name show; None if they show none."""
     key = [*name_key(name)]
     if key[0] in _TITLES:
         return "PERSON"

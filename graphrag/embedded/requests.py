@@ -46,7 +46,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The text of a reply, and whether it says that there is no answer."""
+    """The text of a reply, and whether it abstains."""
 
     text: str
     abstains: bool = False

@@ -38,9 +38,9 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
 
     Features are stemmed content words (single characters and pairs in scripts without spaces),
     pairs of neighboring words, and character 3- to 5-grams of the case-folded NFKC text. A feature
-    seen tf times counts ``1 + ln(tf)``; its hash decides its place and its sign (Weinberger et al.,
-    2009), the same in every process and on every platform. Texts without features, such as "",
-    share one vector.
+    seen tf times counts ``1 + ln(tf)``; its hash decides its position and its sign (Weinberger et
+    al., 2009), the same in every process and on every platform. Texts without features, such as
+    "", share one vector.
     """
     words = terms(text)
     pairs = [f"{a} {b}" for a, b in pairwise(words)]
@@ -57,9 +57,9 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     for hashes, weight in groups:
         distinct, counts = np.unique(hashes, return_counts=True)
         sign = np.where(distinct >> np.uint64(63), 1.0, -1.0)
-        place = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
+        position = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
         values = sign * weight * (1.0 + np.log(counts))
-        vector += np.bincount(place, weights=values, minlength=dimensions)
+        vector += np.bincount(position, weights=values, minlength=dimensions)
     return _to_length_one(vector)
 
 
@@ -108,8 +108,8 @@ def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.floa
 
     def mean(text: str) -> NDArray[np.float64]:
         # The tokenizer can't read half a surrogate pair.
-        whole = text.encode("utf-8", "replace").decode()
-        ids: list[int] = tokenizer.encode(whole, add_special_tokens=False).ids
+        valid = text.encode("utf-8", "replace").decode()
+        ids: list[int] = tokenizer.encode(valid, add_special_tokens=False).ids
         if not ids:
             return np.zeros(dimensions)
         return vectors[ids, :dimensions].mean(axis=0, dtype=np.float64)

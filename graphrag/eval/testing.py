@@ -19,7 +19,7 @@ Answer = Callable[[str, str, str], "str | SearchResult"]
 def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResult:
     """Score 1 if the ground truth is contained in the response; the other metrics always score 1.
 
-    If the documents hold no answer (metric ``refusal``), score 1 if the response has the word
+    If the documents have no answer (metric ``refusal``), score 1 if the response has the word
     "not".
     """
     if metric == REFUSAL.name:

@@ -20,8 +20,8 @@ def join_answers(answers: Iterable[str]) -> str:
     if there is none.
     """
     distinct: dict[str, str] = {}
-    for given in answers:
-        for answer in split_answers(given):
+    for text in answers:
+        for answer in split_answers(text):
             distinct.setdefault(fold_wording(answer), answer)
     kept = [*distinct.values()]
     return f"{_LEAD}{_BETWEEN.join(kept)}" if len(kept) > 1 else "".join(kept)

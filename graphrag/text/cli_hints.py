@@ -1,4 +1,4 @@
-"""Makes the command lines that messages tell the user to run; they work from any folder."""
+"""Makes the command lines that messages advise the user to run; they work from any folder."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Holds the command that the user gave; paths in it are absolute.
+    """Records the command that the user gave; paths in it are absolute.
 
     - ``words``: the subcommand, its arguments and flags.
     - ``place``: the values of ``--root``, ``--config`` and ``--output``.
@@ -40,7 +40,7 @@ _INVOCATION: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
 def remember(invocation: Invocation) -> None:
-    """Keep the command that was given, for messages that say how to go on."""
+    """Keep the command that was given, for messages that advise how to go on."""
     _INVOCATION.set(invocation)
 
 
@@ -146,9 +146,9 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
 
 def release_line(*words: str | Path) -> str:
     """Return a command line of the released ``graphrag``; a Path is made absolute."""
-    beside = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
-    by_name = _finds("graphrag", beside) or not beside.exists()
-    return _join("graphrag" if by_name else beside, *words)
+    sibling = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
+    by_name = _finds("graphrag", sibling) or not sibling.exists()
+    return _join("graphrag" if by_name else sibling, *words)
 
 
 def runnable(program: str) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ class _Console(Console):
 
     def print(self, *objects: object, **how: Any) -> None:
         """Print without the keys and passwords in texts."""
-        said = (redact(value) if isinstance(value, str) else value for value in objects)
-        super().print(*said, **how)
+        cleaned = (redact(value) if isinstance(value, str) else value for value in objects)
+        super().print(*cleaned, **how)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -43,7 +43,7 @@ class _Console(Console):
 def replace_unknown_characters() -> None:
     """Print a question mark for each character that the terminal or file can't encode.
 
-    Otherwise Python would stop with an error, after what is printed was paid for.
+    Otherwise Python would stop with an error, after the output was paid for.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":

@@ -15,12 +15,12 @@ _MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*
 _GOAL = re.compile(r"^---Goal---[ \t]*$", re.MULTILINE)
 _BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
 _PROSE = "text content full_content description summary path relationship sentence"
-"""Columns that may hold a row's prose, the likeliest first."""
+"""Columns that may contain a row's prose, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Holds one row of a context table, cited by the table's name and the row's id.
+    """Contains one row of a context table, cited by the table's name and the row's id.
 
     ``text`` is its prose; ``names`` are the names in other columns (an entity's title, an edge's
     two ends).
@@ -38,7 +38,7 @@ class Record:
 
 
 def context_region(system: str) -> str:
-    """Return the part of a system message that holds data, not instructions."""
+    """Return the part of a system message with data, not instructions."""
     start = _MARKER.search(system)
     if start is None:
         return system
@@ -51,7 +51,7 @@ def context_region(system: str) -> str:
 def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record]:
     """Return the records of every table in a system message, in order.
 
-    Tables stand under ``-----Name-----``; a table without a heading counts as Sources, or as
+    Tables follow the heading ``-----Name-----``; a table without a heading counts as Sources, or as
     Reports if it has content (basic search has such tables). The first of ``separators`` that the
     header row contains separates the columns.
     """

@@ -1,4 +1,4 @@
-"""Decodes bytes by their byte order mark, as UTF-8, or by a guess that says how sure it is."""
+"""Decodes bytes by their byte order mark, as UTF-8, or by a guess with its sureness."""
 
 import codecs
 import re
@@ -12,7 +12,7 @@ _MARKS = (  # UTF-32's mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 MARKS = tuple(mark for mark, _ in _MARKS)
-"""Byte order marks at the beginning of a text, which tell its encoding."""
+"""Byte order marks at the beginning of a text, which show its encoding."""
 _MOST_SAMPLED = 200_000
 _LEAD = 0.1
 """A guess is sure if its score is so much above the score of every other reading."""
@@ -27,22 +27,22 @@ _NOT_WESTERN = re.compile(
     rf"[^\w\s\x00-\x7f{_SIGNS}]|[§°€·•™®©£]{{2}}|[^\W\d_][^\w\s\x00-\x7f·\u2019][^\W\d_]"
     r"|õ(?!e)|Õ(?!e|E)"
 )
-"""Signs that are rare or stand inside a word, and letters in places where only Hungarian has
+"""Signs that are rare or occur inside a word, and letters in positions where only Hungarian has
 them."""
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")
 """Katakana that hardly any text has, but that many a text shows when its encoding is misread."""
 _NEARLY_ALL = 0.9
-_LEAST_TOLD = 100
+_LEAST_MARKED = 100
 """Bytes beyond ASCII that a sure guess needs, except for a western European text."""
 
 
 class UnknownEncodingError(ValueError):
-    """Raised when a text's encoding can't be told; the message is a clause that says why."""
+    """Raised when a text's encoding can't be detected; the message is a clause with the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Holds a guessed encoding; ``sureness`` is 0 to 1, ``word`` an example from the text."""
+    """Records a guessed encoding; ``sureness`` is 0 to 1, ``word`` an example from the text."""
 
     encoding: str
     sureness: float
@@ -78,8 +78,8 @@ def decode(content: bytes, encoding: str | None = None) -> tuple[str, Guess | No
     except UnicodeDecodeError as error:
         if marked or encoding:
             line = content[: error.start].count(b"\n") + 1
-            what = f"it begins as {known} text, but is none" if marked else f"it is no {known} text"
-            raise UnknownEncodingError(f"{what} (line {line}: {error.reason})") from error
+            msg = f"it begins as {known} text, but is none" if marked else f"it is no {known} text"
+            raise UnknownEncodingError(f"{msg} (line {line}: {error.reason})") from error
         _check_damaged(content)
     guess = _guess(_sample(content))
     try:
@@ -130,15 +130,15 @@ def _guess(sample: bytes) -> Guess:
     if (
         lead >= _LEAD
         and not _has_no_capitals(text)
-        and sum(byte > 127 for byte in sample) >= _LEAST_TOLD
+        and sum(byte > 127 for byte in sample) >= _LEAST_MARKED
     ):
         return Guess(best.encoding, sureness, _find_word(text))
     names = [best.encoding, *(match.encoding for match in others)]
     readings = [f"{n} ({_find_word(sample.decode(n))!r})" for n in names[:3]]
     if len(readings) == 1:
         raise UnknownEncodingError(
-            f"it is not UTF-8, and {readings[0]} is all that fits, of which it holds too little to "
-            "be sure"
+            f"it is not UTF-8, and {readings[0]} is all that fits, but there is too little of it "
+            "to be sure"
         )
     raise UnknownEncodingError(f"it is not UTF-8, and may as well be {', '.join(readings)}")
 
@@ -154,9 +154,9 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 def _is_western(text: str) -> bool:
     """Say whether nearly all words have letters of one western European language alone."""
     letters = [{char for char in word if not char.isascii()} for word in _WORD.findall(text)]
-    told = [own for own in letters if own]
-    most = max(sum(own <= known for own in told) for known in _WESTERN_LETTERS)
-    return most >= _NEARLY_ALL * len(told) and _NOT_WESTERN.search(text) is None
+    marked = [own for own in letters if own]
+    most = max(sum(own <= known for own in marked) for known in _WESTERN_LETTERS)
+    return most >= _NEARLY_ALL * len(marked) and _NOT_WESTERN.search(text) is None
 
 
 def _has_no_capitals(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Compares figures with bounds despite rounding errors, and prints them beside bounds."""
+"""Compares figures with bounds despite rounding errors, and prints them next to bounds."""
 
 from math import isclose
 from typing import Literal
@@ -17,7 +17,7 @@ def is_below(value: float, bound: float) -> bool:
 def number_beside(
     value: float, *bounds: float, digits: int = 3, kind: Literal["f", "g"] = "f"
 ) -> str:
-    """Return a figure with ``digits`` digits, or as many more as tell it apart from the bounds.
+    """Return a figure with ``digits`` digits, or as many more as distinguish it from the bounds.
 
     ``kind``: "f" for digits after the point, "g" for significant digits.
     """

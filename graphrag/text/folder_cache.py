@@ -1,6 +1,6 @@
 """Caches files in folders that are made once and then mapped by any number of processes.
 
-A folder is put in place whole; a damaged folder is made again.
+A folder is moved to its path when complete; a damaged folder is made again.
 """
 
 import logging
@@ -43,8 +43,8 @@ _Arrays = TypeVar("_Arrays", bound="DataclassInstance")
 class KeptFolder:
     """Names a folder in ``home`` by its kind and its content, and makes it if it is missing.
 
-    ``kind`` may be ""; each kind has one folder at a time. ``content`` is a hash; ``what`` says in
-    words what the folder holds.
+    ``kind`` may be ""; each kind has one folder at a time. ``content`` is a hash; ``what`` names
+    the folder's contents in messages.
     """
 
     home: Path
@@ -58,33 +58,33 @@ class KeptFolder:
         """Read the folder; fill it first by ``write`` if it is missing or damaged.
 
         If several processes make it at once, the first to finish wins. Returns None if it can't be
-        written, which the log says once. Errors of ``write`` pass through, unless they are
+        written, which is logged once. Errors of ``write`` pass through, unless they are
         OSErrors.
         """
-        place = self.home / "-".join(filter(None, (self.kind, self.content)))
-        if place.exists():
+        folder = self.home / "-".join(filter(None, (self.kind, self.content)))
+        if folder.exists():
             try:
-                return read(place)
+                return read(folder)
             except _DAMAGED as error:
                 why = error or type(error).__name__
                 _log.warning(
-                    "The cached %s is built again: %s can't be used: %s", self.what, place, why
+                    "The cached %s is built again: %s can't be used: %s", self.what, folder, why
                 )
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
         draft = self.home / f"{_BUILDING}-{uuid.uuid4().hex}"
         try:
             draft.mkdir(parents=True)
             write(draft)
             _flush(draft)
             with suppress(OSError):  # another process was faster
-                move(draft, place)
-            return read(place)
+                move(draft, folder)
+            return read(folder)
         except OSError as error:
             _warn_once(self.home, error.strerror or str(error))
             return None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-            self._remove_outdated(place)
+            self._remove_outdated(folder)
 
     def _remove_outdated(self, current: Path) -> None:
         """Remove the folders of earlier content, and leftovers of stopped builds."""
@@ -106,7 +106,7 @@ class KeptFolder:
 @cache
 def _warn_once(home: Path, why: str) -> None:
     _log.warning(
-        "Files made from the tables can't be kept beside the index, in %s, so every start makes "
+        "Files made from the tables can't be kept next to the index, in %s, so every start makes "
         "them anew: %s",
         home,
         why,

@@ -1,7 +1,7 @@
 """Moves files and folders into place; tries again while another program has them open.
 
-Windows refuses to replace, rename or delete a file that any program has open; a virus scanner holds
-it only for a moment.
+Windows refuses to replace, rename or delete a file that any program has open; a virus scanner keeps
+it open only for a moment.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tells whether one word is a form of another: with an ending, a particle or in the plural.
+"""Decides whether one word is a form of another: with an ending, a particle or in the plural.
 
 It compares stems in the languages that the words may be of. If there is no stemmer, or names
 decline in a language, it compares the beginnings of the words.
@@ -79,14 +79,14 @@ def bare_words(word: str) -> tuple[str, ...]:
     proclitics = _PROCLITICS.get(script_of(word))
     if proclitics is None:
         return (word,)
-    found, rest = [word], word
+    words, rest = [word], word
     for _ in range(_MOST_PROCLITICS):
-        found += bare_names(rest)[1:]
+        words += bare_names(rest)[1:]
         if len(rest) < 3 or rest[0] not in proclitics:
             break
         rest = rest[1:]
-        found.append(rest)
-    return tuple(dict.fromkeys(found))
+        words.append(rest)
+    return tuple(dict.fromkeys(words))
 
 
 def bare_names(name: str) -> tuple[str, ...]:
@@ -187,9 +187,9 @@ class Inflection:
         away: dict[int, int] = {}
         for number, name in names.items():
             ways = [(name, words), (words, name)] if either_way else [(name, words)]
-            found = [d for way in ways if (d := self.distance(*way)) is not None]
-            if found:
-                away[number] = min(found)
+            distances = [d for way in ways if (d := self.distance(*way)) is not None]
+            if distances:
+                away[number] = min(distances)
         most = min(away.values(), default=0) + 1
         return [number for number, distance in away.items() if distance <= most]
 
@@ -221,17 +221,17 @@ class Inflection:
             return 0
         if not (can_be_inflected(base) and can_be_inflected(word)):
             return None
-        found: list[int] = []
+        distances: list[int] = []
         for before, bare in enumerate(bare_words(word)):
             for own in bare_names(base):
                 plain, ended = plain_letters(own), plain_letters(bare)
                 lost, ending = _differing(plain, ended)
                 if self._is_form(own, bare, lost, ending, in_name):
-                    found.append(len(lost) + len(ending) + before)
+                    distances.append(len(lost) + len(ending) + before)
                 changes = self._changes.get(script_of(own), ())
                 endings = endings_after_change(plain, ended, changes)
-                found += (len(ending) + before + 1 for ending in endings)
-        return min(found, default=None)
+                distances += (len(ending) + before + 1 for ending in endings)
+        return min(distances, default=None)
 
     def _is_form(self, own: str, bare: str, lost: str, ending: str, in_name: bool) -> bool:
         if min(len(own), len(bare)) < (TRUNK - 1 if in_name else TRUNK):
@@ -251,7 +251,7 @@ class Inflection:
         is_more = self._by_stems and not self._is_ending(bare, ending)
         is_other = is_cut or is_too_long or is_more
         is_alike = not is_other and alike(shared, len(lost), len(ending), in_name)
-        # A vowel sign tells short words apart, where another last letter may be an ending.
+        # A vowel sign distinguishes short words, where another last letter may be an ending.
         return is_alike or (
             shared >= TRUNK - (f"{ending}{lost}"[:1].isalpha()) and self._share_stem(own, bare)
         )

@@ -30,7 +30,7 @@ def read_input(path: Path, most: int = MOST_BYTES) -> bytes:
     if stat.S_ISDIR(state.st_mode):
         raise InputFileError(errno.EISDIR, "it is a folder; name a file")
     if not stat.S_ISREG(state.st_mode):  # a pipe may never end, nor /dev/zero
-        msg = "it is a pipe or a device; write what it gives into a file, and name that"
+        msg = "it is a pipe or a device; save its output in a file, and name that"
         raise InputFileError(errno.EINVAL, msg)
     if state.st_size > most:
         msg = f"it has {state.st_size:,} bytes, where {most:,} are read; take a part of it"

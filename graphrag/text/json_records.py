@@ -1,4 +1,4 @@
-"""Writes JSON, whole or piece by piece, and reads and writes records that are kept as JSON."""
+"""Writes JSON, at once or piece by piece, and reads and writes records that are kept as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ def fields_of(record: object, *names: str) -> Iterator[object]:
 def whole_json(value: object, indent: int | None = 2) -> str:
     """Return a JSON-ready value as the content of a file.
 
-    Raises ValueError if it holds a NaN.
+    Raises ValueError if it contains a NaN.
     """
     return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
 
@@ -70,7 +70,7 @@ def json_pieces(
         return "" if indent is None else "\n" + " " * indent * level
 
     def encode(value: object, level: int) -> str:
-        # Line breaks inside strings are escaped, so each one stands between values.
+        # Line breaks inside strings are escaped, so each one is between values.
         return encoder.encode(value).replace("\n", line(level) or "\n")
 
     comma, begin, end = encoder.item_separator, "{", "{}"

@@ -19,7 +19,7 @@ from graphrag.text.tokenize import script_of
 
 _SAMPLE = 200
 _CHARS = 400
-# Shorter texts are joined before they are looked at: a name or two tell no language.
+# Shorter texts are joined before they are looked at: a name or two identify no language.
 _FEWEST_CHARS = 40
 _LEAST_SHARE = 0.15
 _ASCII_WORD = re.compile("[a-z]+")
@@ -29,7 +29,7 @@ _FUNCTION_WORDS = 0.28
 
 
 class Languages:
-    """Holds the languages of a collection of texts, by script, as ``find_languages`` finds them.
+    """Lists the languages of a collection of texts, by script, as ``find_languages`` finds them.
 
     A word is stemmed in the language of its text if that is written in the word's script, else in
     the first language that is. Latin letters count as English if no language in Latin letters was
@@ -86,7 +86,7 @@ class Languages:
         return stem(word, language if language in among else among[0])
 
     def is_function_word(self, word: str) -> bool:
-        """Say whether a word says little by itself in a language that it may be of."""
+        """Say whether a word is a function word in a language that it may be of."""
         return any(word in function_words(name) for name in self.of_script(script_of(word)))
 
     def stems(self, word: str) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def find_languages(texts: Sequence[str]) -> Languages:
     in its script.
     """
     of_script: defaultdict[str, list[str]] = defaultdict(list)
-    for text in _long_enough(texts[place][:_CHARS] for place in sample(len(texts))):
+    for text in _long_enough(texts[position][:_CHARS] for position in sample(len(texts))):
         of_script[_main_script(text)].append(text)
     least = _LEAST_SHARE * sum(map(len, of_script.values()))
     return Languages(
@@ -144,14 +144,14 @@ def _vote(texts: Sequence[str]) -> list[str]:
 
 
 def _long_enough(texts: Iterable[str]) -> Iterable[str]:
-    held, found = "", False
+    joined, has_any = "", False
     for text in texts:
-        held = f"{held} {text}" if held else text
-        if len(held) >= _FEWEST_CHARS:
-            yield held
-            held, found = "", True
-    if held and not found:
-        yield held
+        joined = f"{joined} {text}" if joined else text
+        if len(joined) >= _FEWEST_CHARS:
+            yield joined
+            joined, has_any = "", True
+    if joined and not has_any:
+        yield joined
 
 
 def _main_script(text: str) -> str:
@@ -182,6 +182,6 @@ def _identifier() -> Any:
         return LanguageIdentifier.from_model_file(MODEL_FILE)
     except OSError as error:  # it unpacks its model into a temporary file
         folder = tempfile.tempdir or "the folder of temporary files"
-        msg = f"the languages of the texts can't be told: {folder} can't take 70 MB for a moment "
-        msg += f"({error.strerror}); make room there, or name another folder in TMPDIR"
+        msg = f"the languages of the texts can't be detected: {folder} can't take 70 MB for a "
+        msg += f"moment ({error.strerror}); make room there, or name another folder in TMPDIR"
         raise InputFileError(error.errno or errno.ENOSPC, msg) from error

@@ -52,10 +52,10 @@ class WordIndex:
         count a fifth. For a word without a known stem, all its forms count.
         """
         terms = dict.fromkeys(split_terms([question])[0])
-        telling = [term for term in terms if not self._languages.is_function_word(term)] or [*terms]
-        scores, reachable = self._score(telling)
-        # Lists of other languages are longer than ours: their other words say a little.
-        if others := [term for term in terms if term not in telling and term not in STOP_WORDS]:
+        content = [term for term in terms if not self._languages.is_function_word(term)] or [*terms]
+        scores, reachable = self._score(content)
+        # Lists of other languages are longer than gtog's: their other words mean a little.
+        if others := [term for term in terms if term not in content and term not in STOP_WORDS]:
             further, more = self._score(others)
             scores, reachable = (
                 scores + _FUNCTION_PART * further,
@@ -70,13 +70,13 @@ class WordIndex:
         # The rarest form of each word counts.
         n_texts = np.array(
             [
-                min((int(np.diff(counts.text_ptr[n : n + 2])[0]) for n in found), default=0)
-                for found in words.values()
+                min((int(np.diff(counts.text_ptr[n : n + 2])[0]) for n in numbers), default=0)
+                for numbers in words.values()
             ]
         )
         reachable = float(np.log1p((self._n - n_texts + 0.5) / (n_texts + 0.5)).sum())
         scores = np.zeros(self._n, np.float32)
-        for number in dict.fromkeys(number for found in words.values() for number in found):
+        for number in dict.fromkeys(number for numbers in words.values() for number in numbers):
             begin, end = counts.text_ptr[number : number + 2]
             scores[counts.texts[begin:end]] += counts.scores[begin:end]
         return scores.astype(np.float64), reachable
@@ -84,10 +84,10 @@ class WordIndex:
     def _find(self, term: str) -> list[int]:
         """Return the numbers of the indexed words that match a term of a question."""
         stems = [stem for bare in bare_words(term) for stem in self._languages.stems(bare)]
-        found = [number for stem in stems if (number := self._words.find(stem)) is not None]
-        if found and self._inflection.has_stems(term) and not has_proclitics(term):
-            return found
-        return [*found, *self._forms_of(stems[0])]
+        numbers = [number for stem in stems if (number := self._words.find(stem)) is not None]
+        if numbers and self._inflection.has_stems(term) and not has_proclitics(term):
+            return numbers
+        return [*numbers, *self._forms_of(stems[0])]
 
     def _forms_of(self, word: str) -> list[int]:
         """Return the numbers of the words that are forms of a word, or of which it is a form."""

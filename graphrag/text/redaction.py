@@ -20,7 +20,7 @@ from graphrag.text.terminal_escape import strip_controls
 
 REDACTED = "[redacted]"
 
-_MIN_SAID = 6
+_MIN_SHOWN = 6
 _MIN_DATA = 8
 _SURE = 20
 """Length from which even a value made of words counts as a secret."""
@@ -95,14 +95,14 @@ _SHORTEST_UNQUOTED = 8
 class _Known:
     """The secret values that this process knows, in every spelling, the longest first."""
 
-    said: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
     reads_logs: bool = False
 
 
 def redact(text: str) -> str:
     """Return a text to be shown, such as a log line or an error, without keys and passwords."""
-    text = _replace(text, _Known.said)
+    text = _replace(text, _Known.shown)
     folded = text.casefold()
     if not any(hint in folded for hint in _HINTS):
         return text
@@ -125,23 +125,23 @@ class StreamRedactor:
     """Applies :func:`redact_data` to a text that arrives in pieces, which may split a key."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending = ""
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown by now; an end that may begin a key is held back."""
-        text = redact_data(self._held + piece)
+        """Return the text that can be shown by now; an end that may begin a key is kept back."""
+        text = redact_data(self._pending + piece)
         longest = max((len(value) for value in _Known.data), default=1) - 1
         for start in range(max(0, len(text) - longest), len(text)):
             if any(value.startswith(text[start:]) for value in _Known.data):
-                self._held = text[start:]
+                self._pending = text[start:]
                 return text[:start]
-        self._held = ""
+        self._pending = ""
         return text
 
     def end(self) -> str:
-        """Return the text that was held back."""
-        held, self._held = self._held, ""
-        return held
+        """Return the text that was kept back."""
+        rest, self._pending = self._pending, ""
+        return rest
 
 
 def know_settings(values: object) -> None:
@@ -151,7 +151,7 @@ def know_settings(values: object) -> None:
     strings, in mappings and lists of any depth.
     """
     forms = _all_forms(_secrets_in(values, is_secret=False))
-    _know(form for form in forms if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)
+    _know(form for form in forms if len(form) >= _MIN_SHOWN and form.lower() not in _PLACEHOLDERS)
     know_variables(os.environ)
 
 
@@ -166,7 +166,7 @@ def know_variables(variables: Mapping[str, str | None]) -> None:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Say whether a variable of the environment holds a key or a password, by its name.
+    """Say whether a variable of the environment contains a key or a password, by its name.
 
     ``GRAPHRAG_EVAL_IMDB_KEY`` and the like are flags of the command; none of them is a secret.
     """
@@ -174,8 +174,8 @@ def is_secret_variable(name: str) -> bool:
 
 
 def _know(values: Iterable[str]) -> None:
-    _Known.said = _longest_first({*_Known.said, *values})
-    _Known.data = _longest_first(filter(_is_sure, _Known.said))
+    _Known.shown = _longest_first({*_Known.shown, *values})
+    _Known.data = _longest_first(filter(_is_sure, _Known.shown))
     clean_log_records()
 
 
@@ -245,11 +245,11 @@ def clean_log_records() -> None:
     def make_clean(*args: object, **kwargs: object) -> logging.LogRecord:
         record = make(*args, **kwargs)
         try:
-            said = record.getMessage()
+            message = record.getMessage()
         except Exception:  # logging itself reports arguments that don't fit the message
             return record
-        clean = _clean(said)
-        if clean != said:
+        clean = _clean(message)
+        if clean != message:
             record.msg, record.args = clean, ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = logging.Formatter().formatException(record.exc_info)

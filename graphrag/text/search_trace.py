@@ -17,13 +17,13 @@ def name_row(table: str, row: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Holds one model call of a search: what it read and what it said.
+    """Records one model call of a search: its input and its output.
 
     - ``shown``, ``kept``: numbers of the text units that it read and kept, as citations name them.
     - ``n_rows``: number of rows that it read below the texts; ``followed``: the rows it followed.
-    - ``looked_up``: what it searched for.
-    - ``missing``: what was not known yet; in the last call, what the answer lacks. "" if nothing.
-    - ``note``: what went wrong, or "".
+    - ``looked_up``: texts that it searched for.
+    - ``missing``: facts not known yet; in the last call, facts that the answer lacks. "" if none.
+    - ``note``: an error, or "".
     """
 
     call: int
@@ -50,8 +50,8 @@ def _read_step(row: Mapping[str, Any]) -> Step:
     )
 
 
-def tell_step(step: Step) -> tuple[str, list[str]]:
-    """Return a title that says what a call read, and one line for each thing that it said."""
+def describe_step(step: Step) -> tuple[str, list[str]]:
+    """Return a title with the rows that a call read, and one line for each part of its reply."""
     texts = f"Sources ({', '.join(step.shown)})" if step.shown else "no text"
     rows = f" and {counted(step.n_rows, 'row')}" if step.n_rows else ""
     lines = [f"missing: {step.missing}"] if step.missing else []
@@ -75,7 +75,7 @@ def way_tree(steps: Sequence[Step], cited: Iterable[str] = ()) -> "Tree":
 
     tree = Tree(Text("Way"), guide_style="dim")
     for step in steps:
-        title, lines = tell_step(step)
+        title, lines = describe_step(step)
         branch = tree.add(Text(title, style="bold"))
         for line in lines:
             branch.add(Text(line))

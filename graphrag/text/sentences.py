@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def word_lists(file: Path) -> dict[str, str]:
-    """Read a file of word lists: name -> words. A line ``[name]`` stands above each list."""
+    """Read a file of word lists: name -> words. A line ``[name]`` precedes each list."""
     return dict(re.findall(r"\[(\w+)\]\n([^\[]+)", file.read_text("utf-8")))
 
 

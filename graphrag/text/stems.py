@@ -78,7 +78,7 @@ def has_stemmer(language: str) -> bool:
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the words of a language that say little by themselves; empty without a list."""
+    """Return the words of a language that mean little by themselves; empty without a list."""
     if language == ENGLISH:
         return STOP_WORDS
     import stopwordsiso
@@ -116,11 +116,11 @@ def _harmonize(word: str) -> str:
     """Return a Turkish word with dotless i restored by vowel harmony; folding had dotted it."""
     letters = list(word)
     back = False
-    for place, letter in enumerate(letters):
+    for position, letter in enumerate(letters):
         if letter == "i" and back:
-            letters[place] = "\u0131"
+            letters[position] = "\u0131"
         if letter in _VOWELS:
-            back = letters[place] in _BACK
+            back = letters[position] in _BACK
     return _DAKI.sub("ki", "".join(letters))
 
 

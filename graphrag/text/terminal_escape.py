@@ -16,7 +16,7 @@ _QUOTED_FORMULA = re.compile(r"'+[=+\-@\t\r\n]")
 
 
 def mend_text(text: str) -> str:
-    """Replace each lone surrogate by "?", because neither UTF-8 nor a database can hold it."""
+    """Replace each lone surrogate by "?", because neither UTF-8 nor a database can store it."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -52,7 +52,7 @@ class ShownText:
     def __init__(self) -> None:
         self._is_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
         self._line = ""
-        """Stands for the line that was begun: a command may come in two pieces."""
+        """Represents the line that was begun: a command may come in two pieces."""
 
     def feed(self, piece: str) -> str:
         """Return the next piece as it may be shown."""

@@ -1,6 +1,6 @@
 """Splits texts of any script into comparable words, for search, names, measures and models.
 
-Unicode's own data, by ``regex``, says what is a letter, a mark, a script or a symbol. The tokens of
+Unicode's own data, by ``regex``, defines letters, marks, scripts and symbols. The tokens of
 models are counted in ``graphrag.query.client.tokens``.
 """
 
@@ -29,7 +29,7 @@ _ASCII_TERM = re.compile("[a-z0-9]+")
 _ANY_ASCII_TERM = re.compile("[a-zA-Z0-9]+")
 _NOT_ASCII_TOKEN = re.compile(r"([!-~]*[^\x00-\x7f]\S*)")  # no word goes on past a blank
 _ASCII_WORD = re.compile("[a-z0-9]+(?:['.,][a-z0-9]+)*")
-# What keeps an English text from being ASCII: ellipsis, quotation marks and dashes.
+# Signs that keep an English text from being ASCII: ellipsis, quotation marks and dashes.
 _PUNCTUATION: dict[int, str | None] = {
     **dict.fromkeys(map(ord, "\u2026\u201c\u201d\u2013\u2014"), " "),
     **dict.fromkeys(map(ord, "\u2018\u2019"), "'"),
@@ -58,7 +58,7 @@ _PLAIN: dict[int, str | None] = {
 
 @lru_cache(maxsize=65_536)
 def _plain_character(character: str) -> str | None:
-    """Return the character that stands for another in comparisons; None to leave it out."""
+    """Return the character that replaces another in comparisons; None to leave it out."""
     code = ord(character)
     if code in _PLAIN:
         return _PLAIN[code]
@@ -100,8 +100,8 @@ def _translate(text: str, table: dict[int, str | None]) -> str:
     Most characters of most texts are ASCII, and are found in one pass.
     """
     new = {c: table[ord(c)] or "" for c in _uncommon(text) if table.get(ord(c), c) != c}
-    found = new.keys()
-    if len(found) > _FEW or not found.isdisjoint("".join(new.values())):
+    replaced = new.keys()
+    if len(replaced) > _FEW or not replaced.isdisjoint("".join(new.values())):
         return text.translate(table)
     for old, plain in new.items():
         text = text.replace(old, plain)
@@ -173,8 +173,8 @@ def word_key(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_TERM.findall(text.lower()))
     words: list[str] = []
-    for place, part in enumerate(_NOT_ASCII_TOKEN.split(fold(text))):
-        if place % 2 == 0:
+    for number, part in enumerate(_NOT_ASCII_TOKEN.split(fold(text))):
+        if number % 2 == 0:
             words += _ASCII_TERM.findall(part)
             continue
         for word in _KEY.findall(part):

@@ -15,12 +15,12 @@ from graphrag.text.tokenize import split_terms
 
 K1, B = 1.5, 0.75
 BM25 = {"method": "lucene", "k1": K1, "b": B}
-"""Parameters of a word's score in a text, beside the frequencies."""
+"""Parameters of a word's score in a text, in addition to the frequencies."""
 _BATCH = 1024
 _AT_ONCE = 1 << 20
 # A longer run of characters without a space is hardly met twice.
 _LONGEST_REMEMBERED = 48
-# Beside letters beyond ASCII these characters join words, or combine with a mark.
+# In addition to letters beyond ASCII these characters join words, or combine with a mark.
 _JOINING = b"<=>'`"
 _ENCODING = ("utf-8", "surrogatepass")
 
@@ -38,13 +38,13 @@ _OF_ASCII, _OF_OTHERS = _separators(b""), _separators(_JOINING)
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """Holds which words occur in which texts, with their BM25 scores, in compact arrays.
+    """Lists the texts in which each word occurs, with their BM25 scores, in compact arrays.
 
     Row i of an array is ``ptr[i]:ptr[i + 1]``, by the array of pointers that belongs to it.
 
     - ``words``: all words, ascending, as bytes; row i by ``word_ptr`` is word number i.
-    - ``texts``: row i by ``text_ptr`` are the texts with word i, ascending; ``scores``: what word i
-      adds to the score of each.
+    - ``texts``: row i by ``text_ptr`` are the texts with word i, ascending; ``scores``: the part
+      of word i in the score of each.
     - ``trunks``: beginnings of words, ascending, as bytes, by ``trunk_ptr``; see ``trunk``.
     - ``forms``: row i by ``form_ptr`` are the numbers of the words with trunk i.
     - ``n_texts``: the number of texts, alone in its array.
@@ -71,19 +71,19 @@ class StringTable(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._pointers) - 1
 
-    def __getitem__(self, place: int) -> bytes:  # pyright: ignore[reportIncompatibleMethodOverride]
-        begin, end = self._pointers[place : place + 2]
+    def __getitem__(self, number: int) -> bytes:  # pyright: ignore[reportIncompatibleMethodOverride]
+        begin, end = self._pointers[number : number + 2]
         return self._content[begin:end].tobytes()
 
     def find(self, text: str) -> int | None:
         """Return the number of a string; None if it is not in the table."""
         wanted = text.encode(*_ENCODING)
-        place = bisect_left(self, wanted)
-        return place if place < len(self) and self[place] == wanted else None
+        number = bisect_left(self, wanted)
+        return number if number < len(self) and self[number] == wanted else None
 
-    def text(self, place: int) -> str:
+    def text(self, number: int) -> str:
         """Return the string with a number."""
-        return self[place].decode(*_ENCODING)
+        return self[number].decode(*_ENCODING)
 
 
 class _Numbers(dict[bytes, tuple[int, ...]]):
@@ -98,10 +98,10 @@ class _Numbers(dict[bytes, tuple[int, ...]]):
         numbers, language = self._numbers, self._language
         (terms,) = split_terms([run.decode(*_ENCODING)])
         stems = (self._stem(term, language) for term in terms)
-        found = tuple(numbers.setdefault(stem, len(numbers)) for stem in stems)
+        of_run = tuple(numbers.setdefault(stem, len(numbers)) for stem in stems)
         if len(run) <= _LONGEST_REMEMBERED:
-            self[run] = found
-        return found
+            self[run] = of_run
+        return of_run
 
 
 def count_words(texts: Sequence[str], languages: Languages) -> WordCounts:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.dataset.dataset_reader import Sample
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse
@@ -24,8 +24,8 @@ class StoredRun:
     folder: Path
 
     @property
-    def place(self) -> Place:
-        return Place(output=self.folder)
+    def place(self) -> Paths:
+        return Paths(output=self.folder)
 
     def judge_again(self, question: str, method: str, metric: str, score: int) -> None:
         with EvaluationStore(self.folder / "eval.db") as store:

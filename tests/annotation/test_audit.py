@@ -138,10 +138,10 @@ def test_what_cannot_be_exported_is_said_and_no_label_is_overwritten(small_run, 
     for options, sentence in (
         (
             ("latest",),
-            f"holds 1 label; move the file away, or import it with: graphrag eval judge "
+            f"has 1 label; move the file away, or import it with: graphrag eval judge "
             f"--labels {sheet}",
         ),
-        (("1999",), "holds no run '1999'"),
+        (("1999",), "has no run '1999'"),
         (("latest", "beauty"), "There is no metric 'beauty'"),
         (("latest", "relevance"), "has no verdict on relevance; judge it first"),
     ):
@@ -209,11 +209,11 @@ def test_a_sheet_that_a_spreadsheet_saved_again_is_read(small_run):
         (lambda rows: rows[0].update(label="1.0"), "row 2: the label is '1.0'"),
         (lambda rows: rows[1].update(run="another"), "row 3 is of another run or metric"),
         (lambda rows: [row.pop("group") for row in rows], "has no column group"),
-        (lambda rows: [row.update(label="") for row in rows], "holds no label yet"),
+        (lambda rows: [row.update(label="") for row in rows], "has no label yet"),
         (lambda rows: rows.append(rows[0]), "is there twice"),
         (lambda rows: rows[0].update(item="r00"), "Item r00 of group"),
         (lambda rows: [row.update(group="g00") for row in rows], "have changed since the export"),
-        (lambda rows: [row.update(run="r9") for row in rows], "holds no run 'r9'"),
+        (lambda rows: [row.update(run="r9") for row in rows], "has no run 'r9'"),
         *((content, "") for content in (None, b"", b"\xff\xfe", b"item\n", b'item,"run\n1,2')),
     ],
 )

@@ -69,15 +69,15 @@ def _read(path: Path) -> list[dict[str, object]]:
 
 
 def test_a_person_accepts_mends_and_rejects_by_key(page, review):
-    page.wait_for_selector("#places mark")
-    assert page.locator("#places mark").all_inner_texts() == ["Ada kept the light for nine years."]
-    assert TEXTS[0] in page.locator("#places .text").all_inner_texts()
+    page.wait_for_selector("#texts mark")
+    assert page.locator("#texts mark").all_inner_texts() == ["Ada kept the light for nine years."]
+    assert TEXTS[0] in page.locator("#texts .text").all_inner_texts()
     assert "Nobody has decided" in page.inner_text("#item")
     assert "declined to answer" in page.inner_text("#item")
     assert (findings(page), overflow(page) <= 0) == ([], True)
     page.keyboard.press("a")
     page.wait_for_selector("text=Question 2 of 4: 1 decided, 3 open.")
-    page.locator("#places mark").nth(1).wait_for()
+    page.locator("#texts mark").nth(1).wait_for()
     page.keyboard.press("m")
     page.fill("#answer", "In 1901")
     page.locator(".cited").nth(2).fill("one more")
@@ -87,11 +87,11 @@ def test_a_person_accepts_mends_and_rejects_by_key(page, review):
     page.keyboard.press("r")  # a letter in a field, and no decision
     assert findings(page) == []
     page.click("#save")
-    page.wait_for_selector("text=No text unit holds this quote letter by letter")
+    page.wait_for_selector("text=No text unit contains this quote letter by letter")
     page.locator(".cited").nth(1).fill("")
     page.click("#save")
     page.wait_for_selector("text=Question 3 of 4: 2 decided, 2 open.")
-    page.wait_for_selector("text=A quote that stands in no text unit")
+    page.wait_for_selector("text=A quote that is in no text unit")
     page.keyboard.press("r")
     page.wait_for_selector("text=Question 3 of 3: 2 decided, 1 open.")
     page.wait_for_selector("text=Among the nearest texts")

@@ -186,7 +186,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
     with files_of_at_most(175_000):
         result = evaluation.run()
     assert result.exit_code == ERROR, result.output
-    assert "what it holds is kept" in sentence(result)
+    assert "its content is kept" in sentence(result)
     n_kept = len(evaluation.responses())
     assert 0 < n_kept < 6
     evaluation.done("--resume", "-q")

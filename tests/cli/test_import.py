@@ -98,7 +98,7 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
     assert (tried.exit_code, (tmp_path / "p").exists()) == (0, False), tried.output
     done = run_import(tmp_path / "p", "hotpotqa", file)
     for said in (
-        "their passage does not hold: 1 (hotpot.json, row 1: sentence 7 of 'Brass Tower')",
+        "their passage does not contain: 1 (hotpot.json, row 1: sentence 7 of 'Brass Tower')",
         "that the files do not have: 1 (hotpot.json, row 1: 'Nowhere')",
         "again with another answer, asked once: each answer is accepted: 1 (hotpot.json, row 3)",
         "the id of another one, which lose it: 2 (hotpot.json, row 2: h1; ",

@@ -67,8 +67,8 @@ def test_a_folder_of_texts_becomes_a_project_that_runs(texts, tmp_path):
         ("missing", "does not exist"),
         ("empty", "is empty; put your texts there"),
         ("file.txt", "is a file; name the folder"),
-        ("scans", "holds no text: its only file is none, as in a.pdf (.pdf is not read as text)"),
-        (".", "holds the project's folder"),
+        ("scans", "has no text: its only file is none, as in a.pdf (.pdf is not read as text)"),
+        (".", "contains the project's folder"),
     ],
 )
 def test_a_folder_that_can_not_be_taken_is_refused_and_nothing_written(tmp_path, name, said):
@@ -106,7 +106,7 @@ def test_texts_no_sentence_of_which_holds_two_names_are_said_to_lack_them(tmp_pa
     (texts / "a.txt").write_text("The clock was built by Idris. It stands in Ashcombe.")
     refused = init(tmp_path / "mine", "--offline", "--input", texts)
     assert refused.exit_code == 1
-    assert "detected during extraction. No sentence of these texts holds two names; add" in flat(
+    assert "detected during extraction. No sentence of these texts has two names; add" in flat(
         refused.output
     )
 

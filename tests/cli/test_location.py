@@ -118,7 +118,7 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(spaced, tmp_path, 
     drawn = in_process("view", "--labels", "latest", *there).stdout
     assert "name the file that its button Download CSV saves), then: graphrag eval judge" in drawn
     (labelled,) = told(drawn)
-    assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
+    assert "has no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())
 
 

@@ -245,7 +245,7 @@ def test_an_index_without_settings_gets_those_of_the_embedded_models_and_keeps_i
     before = digests(root)
     refused = graphrag("eval", "init", "--root", root)
     assert refused.exit_code == 2
-    assert "holds an index, and" in flat(refused)
+    assert "has an index, and" in flat(refused)
     assert "no settings.yaml to say which models answer; write one with:" in flat(refused)
     made = graphrag("eval", "init", "--offline", "--root", root)
     assert made.exit_code == 0, made.output

@@ -9,7 +9,7 @@ import pytest
 from support.clock_evaluation import Evaluation, flat
 from support.viewed_store import serving_app
 
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.view import app_of
 from graphrag.eval.store.atomic_files import PAGE_FILE, SUMMARY_FILE
 
@@ -55,7 +55,7 @@ def test_a_verdict_that_is_changed_by_hand_is_shown(finished_copy):
     change_rows(finished_copy, "UPDATE verdicts SET score = 0 WHERE metric = 'correctness'")
     after, said = shown(finished_copy)
     assert after != before
-    assert "again: what eval.db holds of the run has changed." in said
+    assert "again: the run in eval.db has changed." in said
     by_method = json.loads((finished_copy.output / SUMMARY_FILE).read_text("utf-8"))["by_method"]
     assert {means["correctness"] for means in by_method.values()} == {0}
     again, said = shown(finished_copy)
@@ -139,7 +139,7 @@ def test_the_page_is_served_as_it_is_kept_until_figures_change(finished_copy):
     (run,) = finished_copy.runs()
     address = f"/runs/{run.run_id}"
     page = (own_folder(finished_copy) / PAGE_FILE).read_text("utf-8")
-    place = Place(root=finished_copy.root)
+    place = Paths(root=finished_copy.root)
     with serving_app(app_of(place, patience_s=60)) as served:
         kept = served.client.get(address).text
         assert kept.partition("<main")[2].partition('id="how"')[0] in page

@@ -231,11 +231,11 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation):
 def test_wrong_use_is_one_sentence(finished):
     (run,) = finished.runs()
     for flags, sentences in {
-        ("nothing",): ("holds no run 'nothing'", "graphrag eval show --root /"),
+        ("nothing",): ("has no run 'nothing'", "graphrag eval show --root /"),
         (f"{run.run_id[:-1]}x",): (f"did you mean {run.run_id}?",),
         ("--config", "no.yaml"): ("no.yaml does not exist", "check --config"),
         ("latest", "--output", "nowhere"): ("There is no run in",),
-        ("--question", "q7"): ("holds no question 'q7'",),
+        ("--question", "q7"): ("has no question 'q7'",),
         ("--question", "WHO"): (
             "3 questions of run",
             "begin with 'WHO'; give more of the text, or an id: q1: Who built the tower clock of "
@@ -262,7 +262,7 @@ def test_a_question_is_shown_with_verdicts_evidence_and_way(finished):
         "Expected: Idris Vane",
         f"tog {LABEL}: ",
         f"basic {LABEL}: ",
-        "correctness: right: The response holds",
+        "correctness: right: The response contains",
         "evidence: found, first at rank ",
         "Way",
     ):

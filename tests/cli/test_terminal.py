@@ -119,7 +119,7 @@ def test_a_pipe_hears_of_a_long_step_every_ten_seconds(says_new, gap_s, last):
     """Of one that has nothing new to tell, every minute how long it has taken so far."""
     now, lines = 0.0, [("", 0.0)]
     pulse = Pulse(lambda line: lines.append((line, now)), "Reading", lambda: now)
-    pulse.say("Reading")
+    pulse.print_now("Reading")
     for second in range(1, 121):
         now = float(second)
         pulse.update(f"Reading {second}" if says_new else "Reading")

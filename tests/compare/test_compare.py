@@ -191,8 +191,8 @@ def test_what_does_not_join_is_listed(kept):
 def test_a_method_of_one_run_alone_is_named(kept):
     comparison = kept.compare("tog alone")
     assert list(outcomes(comparison)) == ["tog"]
-    assert "only the baseline holds basic" in comparison.warnings
-    with pytest.raises(UsageError, match="Not both runs hold method 'basic'"):
+    assert "only the baseline has basic" in comparison.warnings
+    with pytest.raises(UsageError, match="Not both runs have method 'basic'"):
         kept.compare("tog alone", methods=["basic"])
 
 
@@ -354,7 +354,7 @@ async def test_every_surface_says_the_same(runs, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["compare", "latest", "nothing"], "holds no run 'nothing'"),
+        (["compare", "latest", "nothing"], "has no run 'nothing'"),
         (["compare", "right", "right"], "Both sides are run"),
         (["compare", "latest", "2"], "11 runs begin with '2'"),
         (["compare", "latest", "no/such.json"], "no/such.json does not exist"),
@@ -412,7 +412,7 @@ async def test_each_metric_may_have_a_margin_of_its_own(runs, tmp_path):
     assert margins == {"correctness": 0.06, "completeness": 0.05}
     for name, said in (
         ("mrr", "There is no metric 'mrr'"),
-        ("tokens=5%", "does not decide on tokens since version 2.0.0: the line Cost says"),
+        ("tokens=5%", "does not decide on tokens since version 2.0.0: the line Cost shows"),
         ("correctness,latency_s", "does not decide on latency_s since version 2.0.0"),
         ("correctness=5%", "must be a number of points between 0 and 1, such as 0.03, not '5%'"),
         ("correctness=x", "must be a number of points"),

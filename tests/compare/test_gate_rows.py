@@ -63,7 +63,7 @@ def test_the_same_id_in_two_documents_is_two_questions():
     assert (item.difference.n_pairs, item.difference.difference) == (120, 0)
     assert (item.only_new, item.only_baseline) == ((), ())
     elsewhere = [row(i, document="B") for i in range(10)]
-    with pytest.raises(UsageError, match=r"10 questions stand in another document .* in B now, in"):
+    with pytest.raises(UsageError, match=r"10 questions are in another document .* in B now, in"):
         gate(elsewhere, [row(i) for i in range(10)])
 
 

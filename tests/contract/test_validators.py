@@ -286,7 +286,7 @@ def test_a_share_that_is_rounded_up_to_its_bound_is_told_from_it():
     chunks = [{"text": letters[n : n + 1], "keywords": ["a"] * (n < 4_499)} for n in range(8_999)]
     phase = DocumentProcessingValidator.validate(letters, chunks)
     assert phase.warnings == (
-        "Low coverage: text units hold 89.99% of the documents' text, overlap counted once; "
+        "Low coverage: text units contain 89.99% of the documents' text, overlap counted once; "
         "1 of 1 documents are below 90% (89.99%).",
         "Low metadata: 49.99% of the text units have a heading, keywords or a summary; below 50%.",
     )

@@ -166,8 +166,8 @@ def test_only_regular_files_of_a_size_that_can_be_are_read(tmp_path, reader, kin
         with path.open("wb") as file:
             file.truncate(1_000_000_001)  # a hole, which takes no room
     sentence = {
-        "zero": "it is a pipe or a device; write what it gives into a file, and name that",
-        "pipe": "it is a pipe or a device; write what it gives into a file, and name that",
+        "zero": "it is a pipe or a device; save its output in a file, and name that",
+        "pipe": "it is a pipe or a device; save its output in a file, and name that",
         "folder": "it is a folder; name a file",
         "loop": "ymbolic link",
         "huge": "it has 1,000,000,001 bytes, where .*00,000 are read; take a part of it",
@@ -189,9 +189,9 @@ LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), pa.arra
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        (rows_of(1_000_001), "holds 1,000,001 rows; at most 1,000,000 rows, "),
-        ({**rows_of(1), "evidence": LISTED}, "holds 25,000,002 values; at most 1,000,000 rows"),
-        ({**rows_of(1_000), "evidence": LONG}, "holds rows of 33,554,"),
+        (rows_of(1_000_001), "has 1,000,001 rows; at most 1,000,000 rows, "),
+        ({**rows_of(1), "evidence": LISTED}, "has 25,000,002 values; at most 1,000,000 rows"),
+        ({**rows_of(1_000), "evidence": LONG}, "has rows of 33,554,"),
     ],
     ids=["rows", "entries", "cells"],
 )

@@ -224,8 +224,8 @@ def test_the_shares_add_up_to_what_is_configured(whole, of):
 
 def test_a_successor_waits_a_period_of_a_rate():
     rate = SimpleNamespace(period_in_seconds=60, requests_per_period=6, tokens_per_period=None)
-    fresh = SharedLimit(Share(0, 2, 4, 60.0)).lane("model", "model", rate)
-    later = SharedLimit(Share(0, 2, 4, 60.0, None, True)).lane("model", "model", rate)
+    fresh = SharedLimit(Share(0, 2, 4, 60.0)).queue("model", "model", rate)
+    later = SharedLimit(Share(0, 2, 4, 60.0, None, True)).queue("model", "model", rate)
     now = time.monotonic()
     assert fresh.requests_rate.ready_at(1, now) == now
     assert later.requests_rate.ready_at(1, now) > now + 50

@@ -108,7 +108,7 @@ def cut_each_third(n, text):
 )
 def test_a_quote_with_marks_and_gaps_is_found_by_its_parts(quote):
     (found,) = source_index().evidence_of(sample(evidence=(quote,)))
-    assert (found.unit_ids, found.in_source, found.is_held) == ({"u0"}, True, True)
+    assert (found.unit_ids, found.in_source, found.is_matched) == ({"u0"}, True, True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_quote_with_marks_and_gaps_is_found_by_its_parts(quote):
 )
 def test_a_quote_is_not_guessed_at(quote):
     (found,) = source_index().evidence_of(sample(evidence=(quote,)))
-    assert (found.unit_ids, found.in_source, found.is_held) == (frozenset(), False, False)
+    assert (found.unit_ids, found.in_source, found.is_matched) == (frozenset(), False, False)
 
 
 def test_parts_that_stand_in_different_text_units_are_items_of_their_own():
@@ -138,7 +138,7 @@ def test_parts_that_stand_in_different_text_units_are_items_of_their_own():
         ]
     apart = "1871 with great care [...] Another isle of Man"
     (neither,) = source_index().evidence_of(sample(evidence=(apart,)))
-    assert not neither.is_held
+    assert not neither.is_matched
 
 
 @given(st.data())

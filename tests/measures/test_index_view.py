@@ -104,7 +104,7 @@ def test_a_table_without_a_column_that_is_looked_at_counts_as_empty(paths, lacki
     assert bool(view.entities) == (lacking != "entities")
     assert bool(view.edges) == (lacking != "relationships")
     (evidence,) = view.evidence_of(SAMPLE)
-    assert evidence.is_held == (lacking != "documents")
+    assert evidence.is_matched == (lacking != "documents")
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

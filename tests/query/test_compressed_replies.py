@@ -71,7 +71,7 @@ async def test_a_compressed_reply_is_read(way, encoding):
     [
         ("gzip", packed(WHOLE)[:-9], "its gzip breaks off"),
         ("gzip", packed(WHOLE) + packed(WHOLE), "it goes on after its gzip has ended"),
-        ("gzip", WHOLE, "it says that it is gzip, and is not"),
+        ("gzip", WHOLE, "it is marked as gzip, and is not"),
         ("deflate", packed(WHOLE, "deflate"), "it is compressed as deflate, where only gzip"),
         ("br", b"\x0b\x02\x80Ann.\x03", "it is compressed as br, where only gzip was asked for"),
         ("zstd", b"\x28\xb5\x2f\xfd", "it is compressed as zstd, where only gzip was asked for"),

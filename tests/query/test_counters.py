@@ -240,14 +240,14 @@ async def test_a_shared_limit_holds_over_all_searches(method, live, make_project
         assert limited.max_in_flight == 3
         assert sum(log.own_time.waited_s for log in logs) > 0
 
-        place = await limit.acquire(limit.lane("other", "other"), object(), 0)
-        others = [await limit.acquire(place.lane, object(), 0) for _ in range(2)]
-        for each in (place, *others):
+        slot = await limit.acquire(limit.queue("other", "other"), object(), 0)
+        others = [await limit.acquire(slot.queue, object(), 0) for _ in range(2)]
+        for each in (slot, *others):
             asyncio.get_running_loop().call_later(1.5, limit.release, each)
         log = CallLog(limit=limit)
         result = await index.search("basic", QUESTION, log=log)
         assert log.own_time.waited_s > 0.4
-        assert result.completion_time < 0.4, "waiting for a place is not part of the time"
+        assert result.completion_time < 0.4, "waiting for a slot is not part of the time"
 
 
 ATTEMPTS = st.lists(

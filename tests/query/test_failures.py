@@ -349,7 +349,7 @@ async def test_a_reply_that_the_service_filtered_is_a_failed_search(remote, serv
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (Fault(disconnect="mid-stream"), "was lost before the reply was whole; ask again"),
+        (Fault(disconnect="mid-stream"), "was lost before the reply was complete; ask again"),
         (Fault(raw="<html>busy</html>"), "is garbled: it is a web page"),
     ],
 )

@@ -123,7 +123,7 @@ def test_where_nothing_can_be_kept_words_are_counted_in_memory(tmp_path, caplog)
     caplog.clear()
     assert asked(other) == asked(other) == expected
     (warning,) = (r.message for r in caplog.records if r.levelno == logging.WARNING)
-    assert "can't be kept beside the index" in warning
+    assert "can't be kept next to the index" in warning
 
 
 def test_what_words_depend_on_names_their_folder(tmp_path, monkeypatch):

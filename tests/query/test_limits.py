@@ -1,4 +1,4 @@
-"""Places, rates, outages, and the time that a search takes itself beside waiting for its turn."""
+"""Slots, rates, outages, and the time that a search takes itself beside waiting for its turn."""
 
 import asyncio
 import gc
@@ -14,14 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.query.client.active_time import OwnTime
-from graphrag.query.client.rate_limit import AdaptiveLimit, CallLimit, Lane, Outage, RateWindow
+from graphrag.query.client.rate_limit import (
+    AdaptiveLimit,
+    CallLimit,
+    ModelQueue,
+    Outage,
+    RateWindow,
+)
 
 Event = tuple[bool, float, int]
 
 
 @asynccontextmanager
-async def place(limit: CallLimit, lane: Lane, request: object, tokens: int) -> AsyncGenerator[None]:
-    held = await limit.acquire(lane, request, tokens)
+async def slot(
+    limit: CallLimit, queue: ModelQueue, request: object, tokens: int
+) -> AsyncGenerator[None]:
+    held = await limit.acquire(queue, request, tokens)
     try:
         yield
     finally:
@@ -38,15 +46,15 @@ def test_places_stay_between_one_and_the_most(most, events):
     limit, now = AdaptiveLimit(most), 0.0
     for is_answer, step, in_flight in events:
         now += step
-        before = limit.places
+        before = limit.slots
         if is_answer:
             limit.answered()
-            assert before <= limit.places <= before + 1
+            assert before <= limit.slots <= before + 1
         else:
             limit.throttled(now, now, in_flight)
-            assert limit.places <= max(1, before)
-        assert 1 <= limit.places <= most
-        assert limit.places == int(limit.places)
+            assert limit.slots <= max(1, before)
+        assert 1 <= limit.slots <= most
+        assert limit.slots == int(limit.slots)
 
 
 @given(st.integers(2, 128), st.integers(2, 128))
@@ -54,24 +62,24 @@ def test_those_in_flight_together_make_one_decrease(most, n_refused):
     limit = AdaptiveLimit(most)
     for n in range(n_refused):
         limit.throttled(sent_at=1.0, now=2.0 + n / 1000, in_flight=most)
-    assert limit.places == max(1, int(most * 0.7))
-    limit.throttled(sent_at=4.0, now=5.0, in_flight=int(limit.places))
-    assert limit.places <= max(1, int(most * 0.7 * 0.7) + 1)
+    assert limit.slots == max(1, int(most * 0.7))
+    limit.throttled(sent_at=4.0, now=5.0, in_flight=int(limit.slots))
+    assert limit.slots <= max(1, int(most * 0.7 * 0.7) + 1)
     without_end = AdaptiveLimit(inf)
-    assert without_end.places == inf
+    assert without_end.slots == inf
     without_end.throttled(1.0, 2.0, 10)
-    assert without_end.places == 7
+    assert without_end.slots == 7
 
 
 @given(st.integers(2, 64))
 def test_places_come_back_one_a_round_trip(most):
     limit = AdaptiveLimit(most)
     limit.throttled(1.0, 2.0, 1)
-    assert limit.places == 1
+    assert limit.slots == 1
     round_trips = 0
-    while limit.places < most:
+    while limit.slots < most:
         round_trips += 1
-        for _ in range(int(limit.places)):
+        for _ in range(int(limit.slots)):
             limit.answered()
     assert most - 1 <= round_trips <= 2 * most
 
@@ -133,18 +141,18 @@ def test_probes_come_later_and_later_but_never_stop(n_failed):
 
 
 @given(st.integers(1, 6), st.lists(st.integers(0, 2), min_size=1, max_size=40))
-def test_no_more_than_the_places_are_held_and_everyone_gets_one(most, lanes):
+def test_no_more_than_the_slots_are_taken_and_everyone_gets_one(most, queues):
     async def run() -> int:
         limit = CallLimit(most, 60)
         highest = 0
 
         async def ask(name: int) -> None:
             nonlocal highest
-            async with place(limit, limit.lane(name, str(name)), object(), 1):
+            async with slot(limit, limit.queue(name, str(name)), object(), 1):
                 highest = max(highest, limit.in_flight)
                 await asyncio.sleep(0)
 
-        await asyncio.gather(*(ask(name) for name in lanes))
+        await asyncio.gather(*(ask(name) for name in queues))
         assert limit.in_flight == 0
         return highest
 
@@ -153,12 +161,12 @@ def test_no_more_than_the_places_are_held_and_everyone_gets_one(most, lanes):
 
 async def test_who_leaves_the_queue_leaves_no_place_taken():
     limit = CallLimit(1, 60)
-    lane = limit.lane("a", "a")
-    held = await limit.acquire(lane, object(), 0)
-    leaving = asyncio.create_task(limit.acquire(lane, object(), 0))
-    staying = asyncio.create_task(limit.acquire(lane, object(), 0))
+    queue = limit.queue("a", "a")
+    held = await limit.acquire(queue, object(), 0)
+    leaving = asyncio.create_task(limit.acquire(queue, object(), 0))
+    staying = asyncio.create_task(limit.acquire(queue, object(), 0))
     await asyncio.sleep(0)
-    limit.release(held)  # gives the place to the first, which is cancelled before it runs
+    limit.release(held)  # gives the slot to the first, which is cancelled before it runs
     leaving.cancel()
     limit.release(await asyncio.wait_for(staying, 1))
     with pytest.raises(asyncio.CancelledError):

@@ -197,9 +197,9 @@ async def test_a_service_that_comes_back_is_waited_for_and_a_run_that_stops_lose
         assert "no connection to" in str(stopped.stopped)
         assert "patience_s" in str(stopped.stopped)
         assert not any(result.failure for result in stopped.results)
-        for standing in filter(None, (trial.session.standing(unit.key) for unit in trial.units)):
-            assert not standing.failed
-            assert not standing.n_unscored
+        for state in filter(None, (trial.session.state(unit.key) for unit in trial.units)):
+            assert not state.failed
+            assert not state.n_unscored
     else:
         await asyncio.sleep(0.5)
     with running_server(lambda request: VERDICT, port=first.port) as second:

@@ -141,8 +141,8 @@ async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(make, proj
         ("tog_search: {width: ${GTOG_NOT_SET}}\n", r"\$\{GTOG_NOT_SET\} is not set; put .*\.env"),
         ("# costs $5\n", r"a lone \$ must be written \$\$"),
         ("nowhere", "does not exist"),
-        ("nothing", r"holds no settings\.yaml"),
-        ("- a list", "must hold sections"),
+        ("nothing", r"contains no settings\.yaml"),
+        ("- a list", "must be a mapping of sections"),
     ],
 )
 async def test_settings_that_cannot_be_used_are_refused(make, tmp_path, extra, message):

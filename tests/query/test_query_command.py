@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, pro
     ("models", "says"),
     [
         ("llms", "it is empty; see what graphrag init writes"),
-        ("completion_models", "it holds answering."),
+        ("completion_models", "it has answering."),
     ],
 )
 def test_settings_without_the_model_that_a_search_names_are_wrong_usage(
@@ -105,7 +105,7 @@ def test_settings_without_the_model_that_a_search_names_are_wrong_usage(
     model = "{type: offline, model_provider: offline, model: rules}"
     (tmp_path / "settings.yaml").write_text(f"{models}:\n  answering: {model}\n")
     shutil.copytree(project / "output", tmp_path / "output")
-    names = "completion_models holds no default_completion_model, which other settings name: "
+    names = "completion_models has no default_completion_model, which other settings name: "
     for method in ("tog", "bm25"):
         result = query(QUESTION, "-r", str(tmp_path), "-m", method)
         assert (result.exit_code, result.stdout) == (2, "")

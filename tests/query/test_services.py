@@ -65,7 +65,7 @@ async def test_thoughts_alone_are_a_search_that_failed(method, live, remote, ser
         server.behave(reply=service.reply(), faults=service.plan)
         with pytest.raises(SearchError) as caught:
             await ask(remote, method, live)
-        assert "thoughts alone" in str(caught.value), method
+        assert "only the model's thoughts" in str(caught.value), method
         assert "zzthought" not in str(caught.value)
 
 

@@ -13,7 +13,7 @@ from support.commands import code_of
 from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.validate import find_roots, index_vectors
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.validation.vectors import list_vector_warnings
@@ -175,7 +175,7 @@ def test_the_command_names_a_project_without_vectors(root, capsys, monkeypatch):
     config.write_text("indexes: {first: project, second: unbuilt}\n", encoding="utf-8")
 
     def refusal() -> str:
-        assert code_of(lambda: index_vectors(find_roots(Place(folder))) or 0) == 2
+        assert code_of(lambda: index_vectors(find_roots(Paths(folder))) or 0) == 2
         printed = capsys.readouterr()
         return f"{printed.out}{printed.err}"
 

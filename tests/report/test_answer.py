@@ -150,7 +150,7 @@ def test_a_ring_follows_what_the_plot_shows():
     assert ringed(results, results.analysis, "cost") == ["ppr"]
     assert ringed(results, results.analysis, "latency") == ["ppr", "bm25"]
     note = plot_run(results, results.analysis)["cost"].note
-    assert note.endswith("in what is drawn here. The control oracle gets none.")
+    assert note.endswith("in this plot. The control oracle gets none.")
 
 
 def test_a_ring_goes_by_the_scores_that_labels_corrected():
@@ -568,9 +568,9 @@ def test_a_failed_search_counts_whether_or_not_its_question_has_an_answer():
 def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed, is_told):
     results = evaluate({"tog": range(10, 90), "basic": range(30)})
     cost = answer_of(with_failures(results, {"basic": range(90, 90 + n_failed)})).cost
-    told = f" {n_failed} of 100 searches of basic failed, and count in its mean, not"
+    told = f" {n_failed} of 100 searches of basic failed, and count in its mean, not in"
     assert (
-        cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} beside others." * is_told
+        cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} comparisons." * is_told
     )
 
 

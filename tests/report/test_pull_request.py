@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.compare.setup_changes import judge_changes
-from graphrag.eval.report.comparison import answer_comparison, tell_reasons
+from graphrag.eval.report.comparison import answer_comparison, join_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.method_conditions import BUDGET
 from graphrag.eval.results.runs import RunMetadata, RunRows
@@ -132,16 +132,16 @@ def test_one_reason_is_told_once_with_the_names_of_what_it_is_of():
     loss = "a loss of up to {} points can't be ruled out, more than the accepted loss of {} points"
     worst = {"tog": "8.1", "ppr": "12.5", "bm25": "8.1"}
     same = {method: Reason(loss, (worst[method], "5")) for method in worst}
-    assert tell_reasons(same) == (
+    assert join_reasons(same) == (
         "A loss of up to 8.1 (tog and bm25) and 12.5 (ppr) points can't be ruled out, more than "
         "the accepted loss of 5 points."
     )
-    assert tell_reasons({"tog": same["tog"]}) == f"A{loss.format(8.1, 5)[1:]}."
+    assert join_reasons({"tog": same["tog"]}) == f"A{loss.format(8.1, 5)[1:]}."
     other = {**same, "local": Reason("there is nothing to compare")}
-    assert tell_reasons(other).endswith("loss of 5 points; local: there is nothing to compare")
+    assert join_reasons(other).endswith("loss of 5 points; local: there is nothing to compare")
     missing = {"tog": ("90%", "10"), "ppr": ("80%", "20")}
     judged = {m: Reason("{} of {} verdicts", figures) for m, figures in missing.items()}
-    assert tell_reasons(judged) == "tog: 90% of 10 verdicts; ppr: 80% of 20 verdicts"
+    assert join_reasons(judged) == "tog: 90% of 10 verdicts; ppr: 80% of 20 verdicts"
 
 
 def test_a_number_in_a_name_is_no_figure():
@@ -149,7 +149,7 @@ def test_a_number_in_a_name_is_no_figure():
         method: judge_changes([f"report {year}"], accepts=False)[0]
         for method, year in (("tog", 2023), ("ppr", 2024))
     }
-    assert tell_reasons(changed).startswith(
+    assert join_reasons(changed).startswith(
         "The index of report 2023 (tog) and report 2024 (ppr) changed since the baseline, or "
     )
 

@@ -86,10 +86,10 @@ def test_tokens_that_a_failed_search_makes_unknown_are_told_of_the_others():
     lost = replace(failed(9, "mine"), efficiency=EfficiencyMetrics(1.0, None, None, None))
     text = shown([searched(1, "tog"), *(searched(i, "mine") for i in range(3)), lost])
     assert (
-        "mine: 1 of 4 searches do not say what they took, as one that failed may not, so tokens "
+        "mine: 1 of 4 searches do not report what they took, as one that failed may not, so tokens "
         "and dollars are unknown; the other 3 took 110 tokens on average."
     ) in text
-    assert "do not say" not in shown([searched(1, "tog"), failed(2, "tog")])
+    assert "do not report" not in shown([searched(1, "tog"), failed(2, "tog")])
 
 
 def test_measures_of_different_questions_have_their_n_beside_them():

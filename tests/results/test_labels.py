@@ -130,7 +130,7 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
         assert title in further
         assert shown.count(title) == 1
     before, _, tables = ran.output.partition("Score: ")
-    assert f"Using {ALL} beside the others: {HASHED}." in before
+    assert f"Using {ALL} in addition to the others: {HASHED}." in before
     assert ALL not in tables
     assert mixed.read_results("summary")["metadata"]["embedded_models"] == label
     first = mixed.newest_folder.name

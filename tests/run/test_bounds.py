@@ -120,8 +120,8 @@ async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):
     limit = CallLimit(1)
 
     async def take_the_place():
-        place = await limit.acquire(limit.lane("other", "other"), object(), 0)
-        asyncio.get_running_loop().call_later(0.9, limit.release, place)
+        slot = await limit.acquire(limit.queue("other", "other"), object(), 0)
+        asyncio.get_running_loop().call_later(0.9, limit.release, slot)
 
     await take_the_place()
     caller = ModelCaller(

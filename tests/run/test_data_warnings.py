@@ -65,14 +65,14 @@ def test_texts_under_each_others_key_are_warned_of(both):
     both.write_rows(rows_of(quoting(CLOCK_ROWS, CLOCK_QUOTES), quoting(MILL_ROWS, MILL_QUOTES)))
     right = said(both.run("--dry-run"))
     assert "swapped" not in right
-    assert "does not hold" not in right
+    assert "does not contain" not in right
     both.configure(indexes={"clock": "mill", "mill": "clock"})
     wrong = said(both.run("--dry-run"))
     assert (
-        "mill: of the quotes in its questions 0 of 5 stand in its own text, and 5 of 5 in "
+        "mill: of the quotes in its questions 0 of 5 are in its own text, and 5 of 5 in "
         "that of clock; are the documents swapped?" in wrong
     )
-    assert "11 of 11 questions with evidence quote what their document does not hold (cl" in wrong
+    assert "11 of 11 questions with evidence quote what their document does not contain (c" in wrong
     # General questions are not taken for swapped ones, and names of another book are.
     general = [{"question": text, "answer": "Several people."} for text in GENERIC]
     both.write_rows(rows_of(general, general))
@@ -91,7 +91,7 @@ def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(make_ev
     guessed = {**ROWS[1], "evidence": ["Petra Holm is the owner of the Ashcombe Bank."]}
     evaluation.write_rows([there, guessed, ROWS[2]])
     warning = (
-        "1 of 2 questions with evidence quote what their document does not hold, e.g. q2: "
+        "1 of 2 questions with evidence quote what their document does not contain, e.g. q2: "
         "'Petra Holm is the owner of the Ashcombe Bank.'; these quotes are left out"
     )
     assert warning in said(evaluation.run("--dry-run"))
@@ -115,7 +115,7 @@ def test_contexts_that_hold_most_of_the_text_are_warned_of(both):
     found = said(both.run("--dry-run"))
     assert (
         "the context of tog (8,000 tokens), local (6,000 of its 12,000 tokens for text) and basic "
-        "(10 text units) hold all of the text of index 'clock' (" in found
+        "(10 text units) have all of the text of index 'clock' (" in found
     )
     assert "this comparison says little about retrieval" in found
     assert "tight" not in found.partition("says little")[0]
@@ -187,12 +187,12 @@ def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation):
     quoted = {**ROWS[3], "evidence": [quote], "expected_sources": [quote]}
     evaluation.write_rows([there, lacking, partly, quoted])
     warning = (
-        "2 of 4 questions with evidence expect a source that their index does not hold, e.g. q2: "
-        "'minutes of 1871.txt'; no search can have found these, and they count so"
+        "2 of 4 questions with evidence expect a source that their index does not contain, e.g. "
+        "q2: 'minutes of 1871.txt'; no search can have found these, and they count so"
     )
     result = said(evaluation.run("--skip-judge", "--full"))
     assert warning in result
-    assert "1 of 4 questions with evidence quote what their document does not hold" in result
+    assert "1 of 4 questions with evidence quote what their document does not contain" in result
     summary = evaluation.read_results("summary")
     found = summary["measures"]["basic"]["measures"]
     for name, mean in (("hit_rate", 2 / 3), ("mrr", 2 / 3), ("recall", 1.5 / 3)):

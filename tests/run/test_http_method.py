@@ -120,7 +120,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_never_0(evaluation, service
         assert failed["response"].startswith("ERROR: http://127.0.0.1:")
         for each in (failed, answered):
             assert set(each["efficiency"].values()) == {None}
-        assert "does not tell its context" in answered["reasons"]["faithfulness"]
+        assert "does not report its context" in answered["reasons"]["faithfulness"]
         assert answered["rubric"]["groundedness"]["score"] is None
         assert answered["rubric"]["completeness"]["score"] is not None
         evaluation.done("show", "latest", "--full")
@@ -134,7 +134,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_never_0(evaluation, service
     ("changes", "sentence"),
     [
         ({"url": "ftp://x/{question}"}, "url must begin with http://"),
-        ({"body": {"q": "{qestion}"}}, "holds {question}"),
+        ({"body": {"q": "{qestion}"}}, "contains {question}"),
         ({"headers": {"X-Key": "secret"}}, "headers.X-Key: name a variable"),
         ({"contxts": "a"}, "unknown key 'contxts'; did you mean 'contexts'"),
         ({"headers": {"X-Key": "${NO_SUCH_KEY}"}}, "needs ${NO_SUCH_KEY}, which is not set"),
@@ -153,7 +153,7 @@ def test_a_wrong_block_is_one_sentence(evaluation, service, changes, sentence):
         ([(401, {"detail": "no such key"})], 1, "no such key; check url and headers of rag"),
         ([(200, b"<html>")], 0, "the service's reply is garbled: it is a web page"),
         ([(200, {"reply": "x"})], 0, "no answer at 'answer': there is reply, not 'answer'"),
-        ([(200, {"answer": None})], 0, "at 'answer' stands no text but NoneType"),
+        ([(200, {"answer": None})], 0, "at 'answer' is no text but NoneType"),
         ([(307, b"")], 0, "Error code: 307"),
     ],
 )

@@ -314,9 +314,9 @@ def test_a_name_of_an_entry_point_is_told_how_to_be_written(evaluation, package)
     ):
         evaluation.configure(**{"metrics": ["correctness"], "judge": {}, "measures": {}, **changes})
         output = " ".join(evaluation.done(COLUMNS="300", code=2).output.split())
-        assert "of rag-pack 1.2 is named by its place since version 2.0.0" in output
+        assert "of rag-pack 1.2 is named by its path since version 2.0.0" in output
         assert f"write {write}." in output
-        assert "named by its place" not in evaluation.run("show", COLUMNS="300").output
+        assert "named by its path" not in evaluation.run("show", COLUMNS="300").output
         forget(package)  # another process has not read it
         evaluation.configure(methods=["basic"])
 

@@ -49,7 +49,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_space_lets_it_go_on(disk):
             ballast.append(fill(disk, 0))
 
     with noting(note):
-        with pytest.raises(StoreError, match=r"what it holds is kept.*run again with --resume"):
+        with pytest.raises(StoreError, match=r"its content is kept.*run again with --resume"):
             run.go()
         refused = asked.total()
         ballast[0].unlink()
@@ -81,7 +81,7 @@ def test_without_room_an_older_store_is_read_and_stays_as_it_was(disk, room):
     for _ in range(2):
         with open_store(path) as store:
             assert len(store.runs()) == N_RUNS
-        with pytest.raises(StoreError, match=r"what it holds is kept.*Free some space"):
+        with pytest.raises(StoreError, match=r"its content is kept.*Free some space"):
             EvaluationStore(path)
         assert read_all(path) == before
         assert not [each for each in path.parent.iterdir() if each.name.startswith(".")]

@@ -52,13 +52,13 @@ def test_what_is_too_long_or_of_no_run_is_one_sentence(tmp_path):
     for note in (Note("x" * 61), Note("", "x" * 2001)):
         with pytest.raises(UsageError, match="at most 60 characters"):
             keep_note(path, run, note, NOTHING)
-    with pytest.raises(UsageError, match="holds no run 'other'"):
+    with pytest.raises(UsageError, match="has no run 'other'"):
         keep_note(path, "other", Note("x"), NOTHING)
     assert read_notes(path) == {}
 
 
 def test_a_key_is_no_note(tmp_path, monkeypatch):
-    for name in ("said", "data"):
+    for name in ("shown", "data"):
         monkeypatch.setattr(_Known, name, getattr(_Known, name))
     know_settings({"api_key": "9f86d081884c7d659a2feaa0c55ad015"})
     run, path = keep_run(tmp_path, n=2), tmp_path / "eval.db"

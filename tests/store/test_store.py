@@ -25,7 +25,7 @@ from graphrag.eval.store.records import (
     RunSetup,
     StoredResponse,
 )
-from graphrag.eval.store.session import Standing, StoredSession, unkept_session
+from graphrag.eval.store.session import StoredSession, UnitState, unkept_session
 from graphrag.eval.types.query_results import Retrieved
 from graphrag.eval.types.verdicts import Failure, JudgeResult
 from graphrag.query.client.checked_numbers import MOST_COUNT
@@ -282,11 +282,11 @@ def test_retrying_forgets_failures_and_nothing_else(store):
     store.append_verdicts(run.run_id, "good", verdicts, Usage())
     kept = StoredSession(store, run.run_id)
     assert kept.response("bad") is not None
-    assert kept.standing("good") == Standing(False, frozenset({"correctness", "relevance"}), 1)
+    assert kept.state("good") == UnitState(False, frozenset({"correctness", "relevance"}), 1)
     session = StoredSession(store, run.run_id, retry_errors=True)
     assert session.response("bad") is None
     assert session.response("good") == response("good")
-    assert session.standing("good") == Standing(False, frozenset({"correctness"}))
+    assert session.state("good") == UnitState(False, frozenset({"correctness"}))
     # What the forgotten search cost was spent all the same.
     assert session.spent_usd == pytest.approx(kept.spent_usd)
 
@@ -375,7 +375,7 @@ async def test_a_call_is_noted_at_once_and_its_end_with_what_comes_next(store):
 
 
 def test_no_key_and_no_half_of_a_character_is_kept(store, monkeypatch):
-    for name in ("said", "data"):
+    for name in ("shown", "data"):
         monkeypatch.setattr(_Known, name, getattr(_Known, name))
     key = "9f86d081884c7d659a2feaa0c55ad015"
     know_settings({"api_key": key})
@@ -395,10 +395,10 @@ def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store):
     for unit in units:
         session.keep_response(response(unit))
         session.keep_verdicts(unit, {"correctness": verdict}, Usage())
-    standing = Standing(failed=False, metrics=frozenset({"correctness"}))
+    state = UnitState(failed=False, metrics=frozenset({"correctness"}))
     for opened in (session, StoredSession(store, run.run_id)):
-        assert opened.standing("u7") == standing
-        assert opened.standing("u7") is opened.standing("u8")
+        assert opened.state("u7") == state
+        assert opened.state("u7") is opened.state("u8")
         assert opened.response("u7") == response("u7")
         contexts = [text for text, _ in opened.read_again(units)]
         assert contexts == [response(unit).context_text for unit in units]
@@ -411,7 +411,7 @@ def test_a_session_that_is_kept_nowhere_makes_no_file_and_notes_no_call(tmp_path
         session.keep_response(response("u"))
         session.keep_verdicts("u", {"correctness": JudgeResult(1, "so")}, Usage())
         assert session.response("u") == response("u")
-        assert session.standing("u") == Standing(False, frozenset({"correctness"}))
+        assert session.state("u") == UnitState(False, frozenset({"correctness"}))
         assert not list(tmp_path.iterdir())
 
 

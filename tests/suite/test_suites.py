@@ -15,7 +15,7 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.commands import code_of
 from support.openai_server import Behaviour, Fault, offline_reply
 
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError, UsageError
@@ -144,7 +144,7 @@ def add_suite(evaluation: Evaluation, values: dict[str, object]) -> Path:
 
 
 def run(evaluation: Evaluation, target: str, **options: object) -> int:
-    return code_of(suite, Place(evaluation.root), SuiteFlags(**options), target)
+    return code_of(suite, Paths(evaluation.root), SuiteFlags(**options), target)
 
 
 def own_module(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -192,7 +192,7 @@ def test_json_and_yaml_say_the_same_and_what_is_no_suite_is_one_sentence(tmp_pat
             r"q\.yaml is not valid YAML: line 2, column 1: found [^\n<]*token\.$",
         ),
         ("q.json", "{", "is not valid JSON"),
-        ("q.yaml", "just text", "must hold keys and values"),
+        ("q.yaml", "just text", "must have keys and values"),
         ("q.csv", "", "use .yaml or .json"),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -310,7 +310,7 @@ async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation):
     }
     results = (await run_one(evaluation, values)).results
     assert [result.score for result in results] == [1, 1, 1, None, None]
-    assert "no text unit of the index holds the passage" in results[3].reason
+    assert "no text unit of the index contains the passage" in results[3].reason
     assert "no document 'other.txt'" in results[4].reason
     outputs = [r.output for r in results[:3]]
     assert "WREN" not in outputs[0]  # of another text unit

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from starlette.applications import Starlette
 
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.view import app_of, draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -41,7 +41,7 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, port: int = 0, patience_s: float = 60) -> Generator[Served]:
-    with serving_app(app_of(Place(output=folder), patience_s), port) as served:
+    with serving_app(app_of(Paths(output=folder), patience_s), port) as served:
         yield served
 
 
@@ -68,7 +68,7 @@ def keep_three(folder: Path, questions: int) -> list[str]:
     """Keep a pinned run, a worse one, and one that was interrupted; and a sheet for labels."""
     ids = [keep_run(folder, 0, 60), keep_run(folder, 40, 60), keep_run(folder, 3, 60, n_asked=7)]
     pin_baseline(read_rows(ids[0], folder / "eval.db"), folder / "eval.db")
-    assert draw_labels(Place(output=folder), ids[0], questions=questions) == 0
+    assert draw_labels(Paths(output=folder), ids[0], questions=questions) == 0
     return ids
 
 

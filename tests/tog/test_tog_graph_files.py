@@ -186,7 +186,7 @@ def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_li
     assert contents(opened.graph) == contents(graph_of(entities(), relationships()))
     assert opened.text_units.passage(6).unit_id == "t7"
     (warning,) = (r.message for r in caplog.records if r.levelno == logging.WARNING)
-    assert "can't be kept beside the index" in warning
+    assert "can't be kept next to the index" in warning
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

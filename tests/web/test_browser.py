@@ -11,7 +11,7 @@ from support.clock_evaluation import wait_until
 from support.viewed_store import NASTY, Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.notes import Note, keep_note, read_notes
@@ -111,7 +111,7 @@ def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(page, runs):
 
 
 def test_a_comment_is_kept_of_a_page_that_is_left_at_once(page, tmp_path):
-    assert draw_labels(Place(output=tmp_path), keep_run(tmp_path, 0), questions=3) == 0
+    assert draw_labels(Paths(output=tmp_path), keep_run(tmp_path, 0), questions=3) == 0
     page.on("dialog", lambda dialog: dialog.accept())
     with serving(tmp_path) as served:
         page.goto(served.listener.address)
@@ -199,7 +199,7 @@ def port() -> int:
 
 def test_ten_labels_by_keys_outlive_the_server_and_another_tab(page, tmp_path, port):
     run = keep_run(tmp_path, 0)
-    assert draw_labels(Place(output=tmp_path), run, questions=6) == 0
+    assert draw_labels(Paths(output=tmp_path), run, questions=6) == 0
     sheet = tmp_path / "audit_correctness.csv"
 
     def labels() -> list[int | None]:

@@ -388,7 +388,7 @@ def test_odd_answers_are_found_and_shown_by_their_own_names(browser, tmp_path):
                 lines = page.get_by_label("Assertions").locator("li").all_inner_texts()
                 what = "vital, must not be said Ben paid."
                 assert lines == [f"✗ {what} supported: {NASTY}", f"? {what} no ruling: {NASTY}"]
-        assert "is unknown: it does not tell" in page.inner_text("#question .side")
+        assert "is unknown: it does not report it" in page.inner_text("#question .side")
     assert took[0].endswith("$0.0100")
     assert "cost not known" in took[1]
 

@@ -182,13 +182,13 @@ def test_what_can_t_be_compared_leads_back_to_a_choice(served, folder):
         (
             worse,
             "../../etc/passwd",
-        ): " holds no run &#39;../../etc/passwd&#39;. Choose two of these.",
-        (worse, "a.json"): " holds no run &#39;a.json&#39;. Choose two of these.",
+        ): " has no run &#39;../../etc/passwd&#39;. Choose two of these.",
+        (worse, "a.json"): " has no run &#39;a.json&#39;. Choose two of these.",
     }
     for (new, old), sentence in said.items():
         answer = served.client.get("/compare", params={"new": new, "old": old})
         assert answer.status_code in (400, 404)
-        told = answer.text.partition('id="told"')[2].partition("</p>")[0]
+        told = answer.text.partition('id="notice"')[2].partition("</p>")[0]
         assert sentence in told
         assert "Compare the two chosen" in answer.text
 
@@ -255,7 +255,7 @@ def test_a_run_says_its_answer_and_what_changed_since_the_one_before(tmp_path):
     with serving(tmp_path) as served:
         html = served.client.get("/").text
     newest = words(html.partition('id="newest"')[2].partition("</div>")[0])
-    assert "Use basic: as good as tog. So says the newest finished run" in newest
+    assert "Use basic: as good as tog. This is the answer of the newest finished run" in newest
 
 
 def test_a_run_is_looked_up_and_no_path(served):
@@ -278,7 +278,7 @@ def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path, capsys):
         assert ".recover | sqlite3" in words(damaged.text)
         (tmp_path / "eval.db").unlink()
         EvaluationStore(tmp_path / "eval.db").close()
-        assert "holds no run yet" in served.client.get("/").text
+        assert "has no run yet" in served.client.get("/").text
         assert "view --labels latest" in served.client.get("/audit").text
     assert "Traceback" not in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Settings sections that refuse an unknown key, and the words of errors about settings."""
+"""Settings sections that refuse an unknown key, and the texts of errors about settings."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ class StrictSection(BaseModel):
     """A section that refuses an unknown key and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid")
-    other_names: ClassVar[Collection[str]] = ()  # keys allowed beside the fields
+    other_names: ClassVar[Collection[str]] = ()  # keys allowed in addition to the fields
 
     @model_validator(mode="before")
     @classmethod
@@ -26,7 +26,7 @@ class StrictSection(BaseModel):
 
 
 def name_problem(error: ErrorDetails) -> str:
-    """Return what is wrong with a value: the message of the project's own check that refused it.
+    """Return the problem of a value: the message of the project's own check that refused it.
 
     Without such a check it is pydantic's message.
     """
@@ -35,7 +35,7 @@ def name_problem(error: ErrorDetails) -> str:
 
 
 def explain_first(error: ValidationError, hints: bool = False) -> str:
-    """Return where the first problem is and what it is.
+    """Return the first problem with its position.
 
     ``hints``: for an unknown name, add the nearest known one.
     """

@@ -32,7 +32,7 @@ class PPRSearchConfig(StrictSection):
       find texts by words alone.
     - ``max_context_tokens``: budget of the answering call's context, in the model's tokens.
     - ``passage_tokens``: tokens of the passages in which text units of more than 400 tokens are
-      ranked and shown, >= 50; None: text units are shown whole.
+      ranked and shown, >= 50; None: text units are shown in full.
     - ``max_relations_per_entity``: edges of one entity that are considered, the heaviest first, >=
       1.
     - ``max_answer_tokens``: most tokens of the answer, >= 16. A model that is known to think before
@@ -47,7 +47,7 @@ class PPRSearchConfig(StrictSection):
     replaced: ClassVar[Mapping[str, str]] = {
         "graph_share": "texts take the context, and relationships no more than they need"
     }
-    """Keys that no longer exist -> what took their place."""
+    """Keys that no longer exist -> their replacements."""
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str | None = graphrag_config_defaults.local_search.embedding_model_id
@@ -64,8 +64,8 @@ class PPRSearchConfig(StrictSection):
             return values
         section = cast("Mapping[str, object]", values)
         if gone := [key for key in section if key in cls.replaced]:
-            said = "; ".join(f"{key}: {cls.replaced[key]}" for key in gone)
-            _log.warning("Settings of graph searches that are no longer used: %s", said)
+            notes = "; ".join(f"{key}: {cls.replaced[key]}" for key in gone)
+            _log.warning("Settings of graph searches that are no longer used: %s", notes)
         return {key: value for key, value in section.items() if key not in cls.replaced}
 
 
@@ -84,7 +84,7 @@ class ToGSearchConfig(PPRSearchConfig):
         **PPRSearchConfig.replaced,
         "mode": "a question how two things are related is answered by look-ups of both",
         "max_hops": "a question how two things are related is answered by look-ups of both",
-        "max_scored_edges": "edges are not scored, max_rows says how many rows a call is shown",
+        "max_scored_edges": "edges are not scored, max_rows sets how many rows a call is shown",
         "scoring_prompt": "edges are not scored, exploration_prompt is the prompt of a call that "
         "may go on",
     }

@@ -1,1 +1,1 @@
-"""Collects what people say: labels of responses, ratings of answers, reviews of questions."""
+"""Collects people's labels of responses, ratings of answers and reviews of questions."""

@@ -1,6 +1,6 @@
 """Audits a judge: draws responses for a person to label, and compares the judge with the labels.
 
-Questions are drawn within document x verdicts, where the verdicts are those on all methods
+Questions are drawn within document x verdicts, where the verdicts are on all methods
 together: one draw then serves both the means and the paired differences.
 """
 
@@ -35,12 +35,12 @@ from graphrag.text.cli_hints import eval_line_here
 
 
 @dataclass(frozen=True, slots=True)
-class AuditMaterial:
+class AuditedRun:
     """The parts of a run that the audit of one metric needs.
 
     - ``questions``: the questions, without labels. ``texts``: question id -> its sample.
     - ``responses``: by question id and method.
-    - ``whole``: for correctness, whether a response meets all vital assertions, 0 or 1.
+    - ``all_vital_met``: for correctness, whether a response meets all vital assertions, 0 or 1.
     """
 
     run_id: str
@@ -51,7 +51,7 @@ class AuditMaterial:
     texts: Mapping[str, Sample]
     responses: Mapping[tuple[str, str], StoredResponse]
     embedded_models: str | None = None
-    whole: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    all_vital_met: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class AuditItem:
 class JudgeAgreement:
     """The judge's agreement with the labels, on one method or on all.
 
-    In ``weighted``, each label counts for the responses that it stands for. ``alpha_unweighted`` is
+    In ``weighted``, each label counts for the responses that it represents. ``alpha_unweighted`` is
     Krippendorff's alpha of the labeled responses as drawn; None if every verdict and label is the
     same.
     """
@@ -98,9 +98,9 @@ class CorrectedDifference:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the labels say about the judge; ``agreement`` and ``means`` are by method.
+    """The result of comparing the judge with labels; ``agreement`` and ``means`` are by method.
 
-    - ``n_items``: responses in the file. ``n_labels``: those of them with a label.
+    - ``n_items``: responses in the file. ``n_labels``: how many of them have a label.
     - ``overall``: the agreement over all methods. Responses to one question are not independent,
       which the limits ignore.
     - ``differences``: of every pair of methods; their limits are not adjusted for their number.
@@ -123,7 +123,7 @@ class Audit:
     by_assertions: Mapping[str, JudgeAgreement] = field(default_factory=dict[str, JudgeAgreement])
 
 
-def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMaterial:
+def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedRun:
     """Read a run with its verdicts on one metric.
 
     ``name`` is an id, the beginning of one, or "latest". Raises UsageError if there is no such run
@@ -156,7 +156,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMat
         if r.kind == "assertions"
     }
     stored = [response for response in store.responses(run.run_id).values() if response.trial == 0]
-    return AuditMaterial(
+    return AuditedRun(
         run_id=run.run_id,
         metric=metric,
         is_finished=run.status == "finished",
@@ -165,15 +165,15 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMat
         texts={sample.id: sample for sample in samples},
         responses={(response.sample_id, response.method): response for response in stored},
         embedded_models=stored_metadata(store, run).embedded_models,
-        whole={
-            (response.sample_id, response.method): int(whole)
+        all_vital_met={
+            (response.sample_id, response.method): int(is_met)
             for response in stored
-            if (whole := ends.get(response.unit)) is not None
+            if (is_met := ends.get(response.unit)) is not None
         },
     )
 
 
-def draw_items(run: AuditMaterial, n_questions: int, seed: int = 0) -> list[AuditItem]:
+def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditItem]:
     """Draw questions at random within document x verdicts; return their scored responses.
 
     ``n_questions`` (>= 1) are wanted; more are drawn if there are more strata, fewer if there are
@@ -205,12 +205,12 @@ def draw_items(run: AuditMaterial, n_questions: int, seed: int = 0) -> list[Audi
     return items
 
 
-def _fingerprint(run: AuditMaterial) -> str:
+def _fingerprint(run: AuditedRun) -> str:
     """Return a hash of the run and its verdicts; group codes change if any verdict changes."""
     return hash_values([run.run_id, run.metric, *((q.key[1], q.stratum) for q in run.questions)])
 
 
-def _item_code(run: AuditMaterial, question: LabelledQuestion, method: str) -> str:
+def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
     """Return a code of a response that only the store can resolve."""
     name = question.key[1]
     response = run.responses[name, method]
@@ -220,7 +220,7 @@ def _item_code(run: AuditMaterial, question: LabelledQuestion, method: str) -> s
     )
 
 
-def analyse_audit(run: AuditMaterial, items: Sequence[AuditItem]) -> Audit:
+def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
     """Compare the judge with the labels, and correct its means and differences by them.
 
     ``items`` are the drawn items with labels; one that was removed counts as not labeled. Raises
@@ -253,19 +253,19 @@ def analyse_audit(run: AuditMaterial, items: Sequence[AuditItem]) -> Audit:
 
 
 def _assertion_agreement(
-    run: AuditMaterial, questions: Sequence[LabelledQuestion]
+    run: AuditedRun, questions: Sequence[LabelledQuestion]
 ) -> dict[str, JudgeAgreement]:
     """Compare the verdict and the assertions with the labels of the responses that have both."""
 
-    def held(question: LabelledQuestion) -> LabelledQuestion:
-        has = [m for m in question.judged if (question.key[1], m) in run.whole]
+    def with_both(question: LabelledQuestion) -> LabelledQuestion:
+        has = [m for m in question.judged if (question.key[1], m) in run.all_vital_met]
         labels = {m: label for m, label in question.labels.items() if m in has}
         return question._replace(judged=has, labels=labels)
 
-    same = [held(question) for question in questions]
+    same = [with_both(question) for question in questions]
     if not any(question.labels for question in same):
         return {}
-    by = [q._replace(scores={m: run.whole[q.key[1], m] for m in q.judged}) for q in same]
+    by = [q._replace(scores={m: run.all_vital_met[q.key[1], m] for m in q.judged}) for q in same]
     return {
         "all vital met": _agreement(by, run.methods),
         "verdict, same answers": _agreement(same, run.methods),
@@ -279,7 +279,7 @@ def _assertion_agreement(
     }
 
 
-def _read_labels(run: AuditMaterial, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
+def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
     """Return (question id, method) -> label."""
     fingerprint = _fingerprint(run)
     by_code = {
@@ -356,7 +356,7 @@ def list_audit(audit: Audit) -> list[Part]:
             ],
             rows=[[method, *_agreement_cells(value)] for method, value in agreement.items()],
             note="all vital met: 1 for an answer that meets every vital assertion; the two: that "
-            f"held against the verdict, no label needed. {EACH_ALONE}"
+            f"compared with the verdict, no label needed. {EACH_ALONE}"
             if audit.by_assertions
             else EACH_ALONE,
         ),

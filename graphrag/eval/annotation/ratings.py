@@ -75,19 +75,19 @@ def read_ratings(path: Path | str) -> list[Rating]:
         raise UsageError(msg)
     ratings: list[Rating] = []
     rated: dict[tuple[str, str, str], int] = {}
-    for place, row in readers[file.suffix.lower()](file, text):
-        rating = _parse(row, place, file)
+    for number, row in readers[file.suffix.lower()](file, text):
+        rating = _parse(row, number, file)
         ratings.append(rating)
         if rating.user is None:
             continue
-        first = rated.setdefault((rating.user, rating.question_id, rating.method), place)
-        if first != place:
+        first = rated.setdefault((rating.user, rating.question_id, rating.method), number)
+        if first != number:
             raise UsageError(
-                f"{file}, rows {first} and {place}: {rating.user} rates the answer of "
+                f"{file}, rows {first} and {number}: {rating.user} rates the answer of "
                 f"{rating.method} to {rating.question_id} twice; keep one."
             )
     if not ratings:
-        raise UsageError(f"{file} holds no rating.")
+        raise UsageError(f"{file} has no rating.")
     return ratings
 
 
@@ -100,30 +100,30 @@ def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
         if len(set(names)) < len(names):
             raise UsageError(f"{file}, row 1: two columns have the same name.")
         reader.fieldnames = names
-        for place, row in enumerate(reader, 2):
+        for number, row in enumerate(reader, 2):
             cells = list(row.values())
             if None in row or None in cells:
-                msg = f"{file}, row {place} has more or fewer cells than the header has columns."
+                msg = f"{file}, row {number} has more or fewer cells than the header has columns."
                 raise UsageError(msg)
             if any(cell.strip() for cell in cells):
-                yield place, {**row, "user": (row.get("user") or "").strip() or None}
+                yield number, {**row, "user": (row.get("user") or "").strip() or None}
     except csv.Error as error:
         raise UsageError(f"{file} can't be read as CSV: {error}.") from error
 
 
 def _json_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
-    for place, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{file}, row {place} is not valid JSON: {error}.") from error
-        yield place, row
+            raise UsageError(f"{file}, row {number} is not valid JSON: {error}.") from error
+        yield number, row
 
 
-def _parse(row: object, place: int, file: Path) -> Rating:
-    where = f"{file}, row {place}"
+def _parse(row: object, number: int, file: Path) -> Rating:
+    where = f"{file}, row {number}"
     if not isinstance(row, Mapping):
         raise UsageError(f"{where} is not an object with fields but {type(row).__name__}.")
     values = cast("Mapping[str, object]", row)
@@ -133,7 +133,7 @@ def _parse(row: object, place: int, file: Path) -> Rating:
             hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(_COLUMNS)}."
             raise UsageError(f"{where}: there is no column {name!r}; {hint}")
     try:
-        return _RATING.validate_python({**values, "place": place})
+        return _RATING.validate_python({**values, "place": number})
     except ValidationError as error:
         first = error.errors()[0]
         name, value = str(first["loc"][0]), first["input"]

@@ -53,7 +53,7 @@ class Review:
 
     - ``path``: the dataset, as JSON or JSON lines.
     - ``materials``: index key -> its text units. Empty if no index can be read: quotes are then
-      shown without their place, and can't be mended.
+      shown without their position, and can't be mended.
     - ``name``: the person's name.
     - ``doubts``: question -> why a judge doubts its row; these rows come first.
     """
@@ -73,14 +73,14 @@ class Review:
         parse_samples(_File.read(self.path).rows, _ANY, str(self.path))
 
     def rows(self) -> list[Row]:
-        """Return what the page shows of each row; raises UsageError if the file can't be read."""
+        """Return each row as the page shows it; raises UsageError if the file can't be read."""
         rows = [self._describe(row) for row in _File.read(self.path).rows]
         return sorted(rows, key=lambda row: not row["doubt"])
 
     def texts(self, seen: str) -> dict[str, list[object]]:
         """Return the text units that contain a row's quotes, and the quotes that none contains.
 
-        ``texts`` has each with its document and ``marks``, the places of its quotes; ``missing``
+        ``texts`` has each with its document and ``marks``, the positions of its quotes; ``missing``
         has the other quotes. For a row without quotes, ``texts`` are the text units that BM25 ranks
         highest for its question. Raises RowChanged if there is no such row.
         """
@@ -89,22 +89,22 @@ class Review:
         if materials is None:
             return {"texts": [], "missing": []}
         best = () if quotes else materials.best(str(row.get(_heading(row, "question"), "")))
-        holding = {passage: list[str]() for passage in best}
+        by_passage = {passage: list[str]() for passage in best}
         missing: list[object] = []
         for quote in quotes:
-            passage = next((p for p in holding if quote in p.text), materials.find(quote))
+            passage = next((p for p in by_passage if quote in p.text), materials.find(quote))
             if passage is None:
                 missing.append(quote)
             else:
-                holding.setdefault(passage, []).append(quote)
+                by_passage.setdefault(passage, []).append(quote)
         texts = [
             {"document": p.document, "text": p.text, "marks": _marks(p.text, own)}
-            for p, own in holding.items()
+            for p, own in by_passage.items()
         ]
         return {"texts": [*texts], "missing": missing}
 
     def decide(self, change: Decision) -> Row | None:
-        """Write a decision into the file, which is replaced whole, and return the row as it is now.
+        """Write a decision into the file, replacing it at once, and return the row as it is now.
 
         Returns None for a rejected row, which is moved to :attr:`rejected_path`. Raises RowChanged
         if the row is not as the person saw it, UsageError if a mended row would not be valid,
@@ -178,16 +178,16 @@ def _as_written(materials: Materials, quote: str) -> str:
     """Return a quote with the white space of its text; raises UsageError if no text has it."""
     passage = materials.find(quote)
     if passage is None:
-        raise UsageError(f"No text unit holds this quote letter by letter: {quote[:200]!r}.")
+        raise UsageError(f"No text unit contains this quote letter by letter: {quote[:200]!r}.")
     return find_quote(passage.text, quote)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A dataset's file; ``lines`` are those of JSON lines, None for JSON."""
+    """A dataset's file; ``lines``: the lines of JSON lines, None for JSON."""
 
     content: bytes
-    whole: object
+    value: object
     rows: list[Row]
     lines: list[str] | None
 
@@ -201,16 +201,16 @@ class _File:
             content = read_input(path)
             text = content.decode("utf-8-sig")
             if path.suffix.lower() == ".json":
-                whole: object = json.loads(text)
+                value: object = json.loads(text)
             else:
                 lines = [f"{line}\n" for line in text.split("\n") if line.strip()]
-                whole = [json.loads(line) for line in lines]
+                value = [json.loads(line) for line in lines]
         except FileNotFoundError as error:
             msg = f"{path} does not exist; name the dataset that draft wrote."
             raise UsageError(msg) from error
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{path} can't be read as a dataset: {error}.") from error
-        return cls(content, whole, _list_rows(whole, path), lines)
+        return cls(content, value, _list_rows(value, path), lines)
 
     def find(self, seen: str) -> Row:
         row = next((row for row in self.rows if _code(row) == seen), None)
@@ -220,27 +220,27 @@ class _File:
         return row
 
     def write(self, path: Path, row: Row, new: Row | None) -> None:
-        """Put a row in the place of another one, or remove it; everything else stays as it is."""
-        place = next(n for n, other in enumerate(self.rows) if other is row)
+        """Replace a row by another one, or remove it; everything else stays as it is."""
+        position = next(n for n, other in enumerate(self.rows) if other is row)
         if self.lines is not None:
             line = "" if new is None else json.dumps(new, ensure_ascii=False) + "\n"
-            text = "".join([*self.lines[:place], line, *self.lines[place + 1 :]])
+            text = "".join([*self.lines[:position], line, *self.lines[position + 1 :]])
         else:
-            self.rows[place : place + 1] = [] if new is None else [new]
+            self.rows[position : position + 1] = [] if new is None else [new]
             indent = re.search(rb"\n( +)\S", self.content)
             width = None if indent is None else len(indent[1])
-            text = json.dumps(self.whole, ensure_ascii=False, indent=width) + "\n"
+            text = json.dumps(self.value, ensure_ascii=False, indent=width) + "\n"
         write_file(path, text.encode())
 
 
-def _list_rows(whole: object, path: Path) -> list[Row]:
-    rows = whole
+def _list_rows(value: object, path: Path) -> list[Row]:
+    rows = value
     if isinstance(rows, dict):
         values = cast("Row", rows)
         rows = next((values[k] for k in ROWS_UNDER if isinstance(values.get(k), list)), None)
     listed = cast("list[object]", rows) if isinstance(rows, list) else [None]
     if not all(isinstance(row, dict) for row in listed):
-        raise UsageError(f"{path} holds no list of rows.")
+        raise UsageError(f"{path} has no list of rows.")
     return cast("list[Row]", listed)
 
 
@@ -261,10 +261,10 @@ def _quotes(row: Row) -> list[str]:
 
 
 def _marks(text: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where quotes stand in a text, as (start, end) in characters, without overlaps."""
-    places = sorted((start, start + len(q)) for q in quotes for start in [text.index(q)])
+    """Return the positions of quotes in a text, as (start, end) in characters, without overlaps."""
+    positions = sorted((start, start + len(q)) for q in quotes for start in [text.index(q)])
     marks: list[tuple[int, int]] = []
-    for start, end in places:
+    for start, end in positions:
         if marks and start <= marks[-1][1]:
             marks[-1] = (marks[-1][0], max(end, marks[-1][1]))
         else:

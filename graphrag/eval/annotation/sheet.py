@@ -21,7 +21,7 @@ from graphrag.text.terminal_escape import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 _SKIPPED = "skipped"
-"""A column that is 1 if a person could not tell; the import ignores it."""
+"""A column that is 1 if a person skipped the response; the import ignores it."""
 _LABELS = {"": None, "0": 0, "1": 1}
 _LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
 _WAIT_S = 5
@@ -56,7 +56,7 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
         n_labels = sum(item.label is not None for item in read_sheet(path))
         if n_labels:
             line = eval_line_here("judge", "--labels", path)
-            msg = f"{path} holds {counted(n_labels, 'label')}"
+            msg = f"{path} has {counted(n_labels, 'label')}"
             raise UsageError(f"{msg}; move the file away, or import it with: {line}")
     rows = [
         {k: harmless_cell("" if v is None else str(v)) for k, v in asdict(item).items()}
@@ -83,7 +83,7 @@ def read_marks(path: Path) -> tuple[list[AuditItem], dict[str, Mark]]:
 
 
 def keep_mark(path: Path, change: MarkChange) -> Mark:
-    """Put one mark into a sheet and return it; the sheet is written whole or not at all.
+    """Put one mark into a sheet and return it; the sheet is written in full or not at all.
 
     Everything else in the file stays, including what others have written meanwhile. Raises
     ChangedElsewhere if the mark is not the one that the person saw, UsageError if the sheet can't
@@ -94,7 +94,7 @@ def keep_mark(path: Path, change: MarkChange) -> Mark:
         _items_of(rows, path)
         row = next((row for row in rows if read_cell(row["item"]) == change.item), None)
         if row is None:
-            msg = f"{path.name} holds no item {change.item!r} any more; open the page again."
+            msg = f"{path.name} has no item {change.item!r} any more; open the page again."
             raise UsageError(msg)
         current = _mark_of(row)
         mark = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
@@ -157,7 +157,7 @@ def _read_rows(path: Path) -> list[_Row]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} can't be read as CSV in UTF-8: {error}.") from error
     if not rows:
-        raise UsageError(f"{path} holds no row; {make_one}")
+        raise UsageError(f"{path} has no row; {make_one}")
     missing = [name for name in COLUMNS if name not in rows[0]]
     if missing:
         msg = f"{path} has no column {missing[0]}; leave the columns as they were exported."

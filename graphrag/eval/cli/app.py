@@ -15,14 +15,14 @@ from graphrag.eval.cli.command import (
     option,
 )
 from graphrag.eval.cli.gone import Command, Group
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.text.console import open_console, say
 
 
 def evaluate(
-    place: Place,
+    paths: Paths,
     flags: RunFlags,
     version: Annotated[bool, option("Print the version.", "--version")] = False,
 ) -> int:
@@ -40,7 +40,7 @@ def evaluate(
     with working(notes, "Reading the settings", at_once=False):
         from graphrag.eval.cli.load_run import read_input
 
-        run_input = read_input(place, flags)
+        run_input = read_input(paths, flags)
     if flags.workers is not None and flags.workers > 1:
         need_extra("ray", "More than one worker")
     if flags.otel:
@@ -53,8 +53,8 @@ def evaluate(
     return run(flags, run_input)
 
 
-def draft(place: Place, flags: DraftFlags) -> int:
-    """Draft questions from a built index; keep those it can prove.
+def draft(paths: Paths, flags: DraftFlags) -> int:
+    """Draft questions from a built index; keep those it can confirm.
 
     It writes a dataset, the drafts thrown away and why, and every call, so that you can continue
     after an interruption.
@@ -67,7 +67,7 @@ def draft(place: Place, flags: DraftFlags) -> int:
     with starting(flags.quiet):
         from graphrag.eval.cli.draft_questions import draft_questions
 
-    return draft_questions(place, flags)
+    return draft_questions(paths, flags)
 
 
 app = typer.Typer(
@@ -82,10 +82,10 @@ app = typer.Typer(
 app.callback()(command(evaluate, is_group=True))
 # add(name)(function) registers a subcommand; without a name it takes the function's own.
 add = partial(app.command, cls=Command)
-add()(command(init.init, place_flags=("root",)))
-add("import")(command(importing.import_, place_flags=("root",)))
+add()(command(init.init, path_flags=("root",)))
+add("import")(command(importing.import_, path_flags=("root",)))
 add()(command(draft, file_help="Write to this FILE.json."))
-add()(command(validate.validate, place_flags=("root", "config")))
+add()(command(validate.validate, path_flags=("root", "config")))
 add()(command(show.show))
 add()(command(view.view))
 add()(command(compare.compare))

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from graphrag.cli.fitness import refuse_if_unfit
-from graphrag.eval.cli.paths import Place
-from graphrag.eval.cli.terminal import explained, saying_gone_keys
+from graphrag.eval.cli.paths import Paths
+from graphrag.eval.cli.terminal import explained, warning_of_gone_keys
 from graphrag.eval.errors import UsageError
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.cli_hints import Invocation, remember, runnable
@@ -39,14 +39,14 @@ MaxCost = Annotated[float | None, option("Stop before the cost passes US$ N.", m
 Resume = Annotated[bool, option("Continue the last unfinished run.", "--resume")]
 RetryErrors = Annotated[bool, option("Resume, and retry what failed.", "--retry-errors")]
 Otel = Annotated[bool, option("Send spans to an OTLP collector.", "--otel")]
-# --help leaves these out to fit a screen: docs/scale.md tells of them.
+# --help leaves these out to fit a screen: docs/scale.md explains them.
 Workers = Annotated[
     int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
 ]
 Address = Annotated[str | None, option("Address of a Ray cluster.", hidden=True)]
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
-_PLACE = {
+_PATHS = {
     "root": "Folder where other paths start.",
     "config": "Default: eval_config.yaml.",
     "output": "Folder of the results.",
@@ -60,18 +60,18 @@ _RUNS = ("baseline", "changed", "new", "old", "run", "suite", "target")
 def command(
     run: Callable[..., int],
     file_help: str = "",
-    place_flags: Sequence[str] = tuple(_PLACE),
+    path_flags: Sequence[str] = tuple(_PATHS),
     is_group: bool = False,
 ) -> Callable[..., None]:
     """Return a typer command that calls ``run`` and exits with the code it returns.
 
-    ``run`` gets a :class:`Place` first. Its other parameters become flags; if the second parameter
+    ``run`` gets a :class:`Paths` first. Its other parameters become flags; if the second parameter
     is a dataclass, that dataclass's fields do. The command also takes --root, --config and
-    --output, which may stand before its name as well. An error is printed as one sentence and
+    --output, which may also come before its name. An error is printed as one sentence and
     becomes an exit code, see :func:`explained`.
 
     - ``file_help``: the help text of --output where it may name a file, "" where it may not.
-    - ``place_flags``: which of "root", "config" and "output" the command takes.
+    - ``path_flags``: which of "root", "config" and "output" the command takes.
     - ``is_group``: whether the other commands are subcommands of this one.
     """
     _, *own = inspect.signature(run).parameters.values()
@@ -79,59 +79,59 @@ def command(
     recorded = [] if record is None else [*inspect.signature(record).parameters.values()]
 
     def wrapped(context: typer.Context, **flags: Any) -> None:
-        before: Place | None = context.obj  # what stood before the subcommand
-        named = {name: flags.pop(name, None) or getattr(before, name, None) for name in _PLACE}
-        place = Place(**{name: value for name, value in named.items() if value is not None})
+        before: Paths | None = context.obj  # given before the subcommand
+        named = {name: flags.pop(name, None) or getattr(before, name, None) for name in _PATHS}
+        paths = Paths(**{name: value for name, value in named.items() if value is not None})
         if is_group:
             _prepare()
         if context.invoked_subcommand is not None:
-            context.obj = place
+            context.obj = paths
             return
 
         def explain() -> int:
-            note_command(context, place)
-            if place.file is not None and not file_help:
-                msg = f"--output {place.file} is a file; this command reads a folder of results."
+            note_command(context, paths)
+            if paths.file is not None and not file_help:
+                msg = f"--output {paths.file} is a file; this command reads a folder of results."
                 raise UsageError(msg)
             if record is None:
-                return run(place, **flags)
-            return run(place, record(**{p.name: flags.pop(p.name) for p in recorded}), **flags)
+                return run(paths, **flags)
+            return run(paths, record(**{p.name: flags.pop(p.name) for p in recorded}), **flags)
 
-        with saying_gone_keys(bool(flags.get("quiet"))):
+        with warning_of_gone_keys(bool(flags.get("quiet"))):
             raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
 
-    of_place = [_place_flag(name, file_help, is_group) for name in place_flags]
+    of_paths = [_path_flag(name, file_help, is_group) for name in path_flags]
     signature = [
         inspect.Parameter("context", _ONLY, annotation=typer.Context),
-        *(of_place if is_group else ()),
+        *(of_paths if is_group else ()),
         *(parameter.replace(kind=_ONLY) for parameter in (*recorded, *own)),
-        *(() if is_group else of_place),
+        *(() if is_group else of_paths),
     ]
     wrapped.__signature__ = inspect.Signature(signature)  # pyright: ignore[reportFunctionMemberAccess]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in signature}
-    # A paragraph is one line: --help would keep the breaks of the code beside its own.
+    # A paragraph is one line: --help would keep the breaks of the code and add its own.
     paragraphs = inspect.cleandoc(run.__doc__ or "").split("\n\n")
     wrapped.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     wrapped.__name__ = run.__name__
     return wrapped
 
 
-def _place_flag(name: str, file_help: str, is_group: bool) -> inspect.Parameter:
-    help = file_help if file_help and name == "output" else _PLACE[name]
+def _path_flag(name: str, file_help: str, is_group: bool) -> inspect.Parameter:
+    help = file_help if file_help and name == "output" else _PATHS[name]
     # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
     made = option(help, f"--{name}", f"-{name[0]}", allow_from_autoenv=is_group)
     return inspect.Parameter(name, _ONLY, annotation=Annotated[Path | None, made], default=None)
 
 
-def need_extra(extra: str, what: str) -> None:
+def need_extra(extra: str, feature: str) -> None:
     """Raise UsageError, with the command that installs it, if an optional extra is missing.
 
-    ``what``: the feature that needs the extra, as the error names it.
+    ``feature``: the name of the feature that needs the extra, for the error.
     """
     missing = missing_requirements(extra)
     if missing:
         raise UsageError(
-            f"{what} needs the extra {extra}, which is missing: {pip_install(missing)}"
+            f"{feature} needs the extra {extra}, which is missing: {pip_install(missing)}"
         )
 
 
@@ -144,8 +144,8 @@ def _prepare() -> None:
     os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
 
 
-def note_command(context: typer.Context, place: Place) -> None:
-    """Remember the given command, so that messages can say how to repeat it from any folder."""
+def note_command(context: typer.Context, paths: Paths) -> None:
+    """Remember the given command, so that messages can show how to repeat it from any folder."""
     group = context if context.obj is None else context.parent
     path = context.command_path if group is None else group.command_path
     names = context.command_path[len(path) :].split()
@@ -156,7 +156,7 @@ def note_command(context: typer.Context, place: Place) -> None:
         source = context.get_parameter_source(name)
         is_given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
         value = context.params.get(name)
-        if not is_given or name in (*_PLACE, *_HOW_TO_GO_ON) or value is None or value is False:
+        if not is_given or name in (*_PATHS, *_HOW_TO_GO_ON) or value is None or value is False:
             continue
         if parameter.param_type_name == "argument":
             arguments.append(_word(name, value))
@@ -166,7 +166,7 @@ def note_command(context: typer.Context, place: Place) -> None:
         Invocation(
             program=runnable(path),
             words=(*names, *arguments, *options),
-            place=place.flags(),
+            place=paths.flags(),
             resumes=any(parameter.name == "resume" for parameter in context.command.params),
         )
     )
@@ -227,7 +227,7 @@ class ShowFlags:
         str | None, option("Show answers that changed since this run, latest or pinned.")
     ] = None
     calls: Annotated[
-        bool, option("With --question: print what models were told and what they said.", "--calls")
+        bool, option("With --question: print the requests to models and their replies.", "--calls")
     ] = False
     html: Annotated[
         Path | None,

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag.eval.cli.command import Full, Quiet, option, split_names
-from graphrag.eval.cli.paths import Place
-from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
+from graphrag.eval.cli.paths import Paths
+from graphrag.eval.cli.terminal import (
+    DONE,
+    FAILED,
+    INCOMPLETE,
+    print_workflow_commands,
+    starting,
+    working,
+)
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.atomic_files import write_file
@@ -26,7 +33,7 @@ PLAN = "How many questions"
 
 
 def compare(
-    place: Place,
+    paths: Paths,
     new: Annotated[
         str | None,
         typer.Argument(help="Run id, its beginning, latest, or the path of a baseline.json."),
@@ -65,7 +72,7 @@ def compare(
     plan: Annotated[
         float | None,
         option(
-            "Compare nothing; say how many questions it takes to see this difference: 0.05 is 5 "
+            "Compare nothing; show how many questions it takes to see this difference: 0.05 is 5 "
             "points, if methods differ as often as in NEW or the latest run.",
             rich_help_panel=PLAN,
         ),
@@ -80,19 +87,19 @@ def compare(
         with starting(quiet):
             from graphrag.eval.cli.sample_size import show_plan
 
-        return show_plan(place, plan, new, methods)
+        return show_plan(paths, plan, new, methods)
     if new is None:
         msg = "Name the run that is to be compared: its id, latest, or a file of results."
         raise UsageError(msg)
-    run = place.find_run(new, quiet=quiet)
-    baseline = None if pin else place.find_run(old or "pinned", quiet=quiet)
+    run = paths.find_run(new, quiet=quiet)
+    baseline = None if pin else paths.find_run(old or "pinned", quiet=quiet)
     with starting(quiet):
         from graphrag.eval.compare.compare import compare_runs, read_metric_terms
         from graphrag.eval.report.comparison import render_json
         from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
 
-    store_path, notes = place.store_path(), open_console(stderr=True, quiet=quiet)
+    store_path, notes = paths.store_path(), open_console(stderr=True, quiet=quiet)
     if baseline is None:
         with working(notes, "Pinning the run"):
             return pin_run(run, store_path, quiet)
@@ -128,14 +135,14 @@ def show_outcome(
     for warning in comparison.warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
     usages: Mapping[str, Usage] = {}
-    with suppress(StoreError):  # held by a run: what both took is left out
+    with suppress(StoreError):  # locked by a run: the cost of both is left out
         usages = read_usages(store_path, (comparison.new.run_id, comparison.baseline.run_id))
     if quiet:
         but = f" But {'; '.join(comparison.warnings)}." if comparison.warnings else ""
         say(f"{answer_comparison(comparison).line}{but}")
     show(open_console(quiet=quiet), list_comparison(comparison, full, usages))
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        tell_workflow(list_annotations(comparison))
+        print_workflow_commands(list_annotations(comparison))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     text = render_markdown(comparison, usages) if summary or markdown is not None else ""
     if markdown is not None:
@@ -154,7 +161,7 @@ def pin_run(source: str, store_path: Path, quiet: bool = False) -> int:
     from graphrag.eval.results.runs import pinned_run_id, read_rows
 
     run, before = read_rows(source, store_path), None
-    with suppress(UsageError):  # what can't be read is replaced all the same
+    with suppress(UsageError):  # an unreadable file is replaced all the same
         before = pinned_run_id(store_path)
     path = pin_baseline(run, store_path)
     if run.metadata.status == "unfinished":

@@ -1,6 +1,6 @@
 """Drafts questions or assertions from an index, and prints and writes those that are kept.
 
-A draft is kept if further model calls prove it.
+A draft is kept if further model calls confirm it.
 """
 
 import json
@@ -15,7 +15,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.annotation.review import keep_decisions
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, split_names
 from graphrag.eval.cli.interrupts import INTERRUPTED, run_coroutine, stop_by
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.config.sections import DatasetSettings
@@ -39,13 +39,13 @@ from graphrag.text.cli_hints import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.message_phrases import counted
 
-HELD_FILE = Path("eval") / "drafted_assertions.json"
-"""Where drafted assertions are written by default: those that the row's answer supports."""
-_HELD_CALLS = 2
+ASSERTIONS_FILE = Path("eval") / "drafted_assertions.json"
+"""The default file of drafted assertions, which the row's answer supports."""
+_CALLS_A_ROW = 2
 """Calls per row: one proposes its assertions, one rules on them."""
 _AT_ONCE, _PATIENCE_S = 8, 300.0
 _REHEARSAL = (
-    "This is a rehearsal: the embedded models draft and prove by comparing words, and the rows get "
+    "This is a rehearsal: the embedded models draft and check by comparing words, and the rows get "
     f"the tag {REHEARSAL}. Have a language model draft the questions that are to count."
 )
 _LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
@@ -53,14 +53,14 @@ _LATER = "what was drafted is kept, and no call is paid for twice. Continue with
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What ``draft`` was asked for, and what came of each index.
+    """The request to ``draft``, and its result for each index.
 
     - ``rows``: the dataset for whose rows assertions are drafted; None if questions are drafted.
-    - ``spending``: what this draft and earlier ones into the same file cost.
-    - ``drafted``: index key -> what was kept and thrown away.
+    - ``spending``: the cost of this draft and earlier ones into the same file.
+    - ``drafted``: index key -> the drafts that were kept and thrown away.
     """
 
-    place: Place
+    paths: Paths
     flags: DraftFlags
     roots: Mapping[str, Path]
     path: Path
@@ -70,17 +70,17 @@ class _Job:
 
     @property
     def bare(self) -> list[Sample]:
-        """The rows that assertions are drafted for: those without any."""
+        """The rows without assertions, for which some are drafted."""
         return [row for row in self.rows or () if not row.assertions]
 
     @property
-    def held(self) -> dict[str, list[Assertion]]:
+    def assertions(self) -> dict[str, list[Assertion]]:
         """The assertions that were kept, by the ids of their rows."""
         return {k: v for drafted in self.drafted.values() for k, v in drafted.held.items()}
 
 
-def draft_questions(place: Place, flags: DraftFlags) -> int:
-    """Draft questions or assertions, write those that are proven, and return the exit code."""
+def draft_questions(paths: Paths, flags: DraftFlags) -> int:
+    """Draft questions or assertions, write those that are confirmed, and return the exit code."""
     kinds = _read_names("kinds", flags.kinds, KINDS)
     styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
     personas = [" ".join(persona.split()) for persona in flags.personas or ()]
@@ -88,17 +88,17 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
     personas = dict.fromkeys(personas or [""])
     askers = [Asker(persona, style) for style in styles for persona in personas]
-    roots = find_roots(place)
-    rows = None if flags.assertions is None else _read_rows(place, flags.assertions, roots)
-    default = DRAFT_FILE if rows is None else HELD_FILE
-    path = place.file or place.root / (place.output or default)
+    roots = find_roots(paths)
+    rows = None if flags.assertions is None else _read_rows(paths, flags.assertions, roots)
+    default = DRAFT_FILE if rows is None else ASSERTIONS_FILE
+    path = paths.file or paths.root / (paths.output or default)
     if path.suffix.lower() != ".json":
         msg = f"--output: the questions are written to a file; name one that ends in .json: {path}"
         raise UsageError(msg)
     if not flags.dry_run and rows is None:
-        keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
+        keep_decisions(path, [])  # an unusable file stops it now, and not when all is paid
     job = _Job(
-        place=place,
+        paths=paths,
         flags=flags,
         roots=roots,
         path=path,
@@ -128,7 +128,7 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         say(stopped, stderr=True)
         return code
     results = job.drafted.values()
-    n_missing = 0 if flags.dry_run else len(job.bare) - len(job.held)
+    n_missing = 0 if flags.dry_run else len(job.bare) - len(job.assertions)
     if n_missing or any(drafted.short for drafted in results):
         code = INCOMPLETE
     if code and any(drafted.unread for drafted in results):
@@ -146,11 +146,11 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Sample]:
-    given = place.read_config(writes=False).dataset if place.has_config() else DatasetSettings()
-    path = place.root / file if (place.root / file).exists() else file
+def _read_rows(paths: Paths, file: Path, roots: Mapping[str, Path]) -> list[Sample]:
+    settings = paths.read_config(writes=False).dataset if paths.has_config() else DatasetSettings()
+    path = paths.root / file if (paths.root / file).exists() else file
     only_key = next(iter(roots)) if len(roots) == 1 else None
-    dataset = read_dataset(path, only_key, given.columns, given.encoding)
+    dataset = read_dataset(path, only_key, settings.columns, settings.encoding)
     for warning in dataset.warnings:
         say(f"Warning: {warning}", stderr=True)
     check_keys(dataset.samples, roots)
@@ -168,7 +168,7 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
         notes.print(_REHEARSAL, soft_wrap=True)
     if rows is not None and flags.dry_run:
         n = len(job.bare)
-        say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
+        say(f"About {_CALLS_A_ROW * n:,} calls for {counted(n, 'row')} without assertions.")
         return
     quotas = _share_out(flags.n, list(job.roots), kinds)
     materials = {key: Materials(await open_tables(headers[key].config)) for key in job.roots}
@@ -177,16 +177,16 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
         say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
     limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=job.spending)
-    questions = _read_questions(job.place, job.path)
+    questions = _read_questions(job.paths, job.path)
     with CallFile(job.path.with_suffix(".calls.jsonl")) as calls:
         for attempt in calls.attempts:
             job.spending.count(attempt)
         for key in job.roots:
-            with working(notes, f"Drafting from {key}") as tell:
+            with working(notes, f"Drafting from {key}") as update:
                 drafter = Drafter(
                     open_answering(headers[key]),
                     lambda: CallLog(limit=limit, journal=calls),
-                    lambda kind, done, total, tell=tell, key=key: tell(
+                    lambda kind, done, total, update=update, key=key: update(
                         f"Drafting from {key}: {done}/{total} {kind}"
                     ),
                     flags.keep_known,
@@ -204,21 +204,21 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
 
 def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return key -> kind -> number of questions, shared out as evenly as possible."""
-    places = [(key, kind) for kind in kinds for key in keys]
-    share, rest = divmod(n, len(places))
-    numbers = {place: share + (number < rest) for number, place in enumerate(places)}
+    pairs = [(key, kind) for kind in kinds for key in keys]
+    share, rest = divmod(n, len(pairs))
+    numbers = {pair: share + (number < rest) for number, pair in enumerate(pairs)}
     return {key: {kind: numbers[key, kind] for kind in kinds if numbers[key, kind]} for key in keys}
 
 
-def _read_questions(place: Place, path: Path) -> list[str]:
+def _read_questions(paths: Paths, path: Path) -> list[str]:
     """Return the questions that the dataset already has, so that none is drafted twice.
 
     Empty without a dataset, and if the dataset is the file that is drafted: its drafts are made
     again from the kept calls.
     """
-    if not place.has_config():
+    if not paths.has_config():
         return []
-    config = place.read_config(writes=False)
+    config = paths.read_config(writes=False)
     file = Path(config.dataset_path)
     if not file.is_file() or file.resolve() == path.resolve():
         return []
@@ -232,7 +232,7 @@ def _read_questions(place: Place, path: Path) -> list[str]:
 def _count_calls(
     materials: dict[str, Materials], quotas: dict[str, dict[str, int]], quiet: bool
 ) -> tuple[int, int]:
-    """Return how many calls it takes if every draft is kept, and at most.
+    """Return the number of calls if every draft is kept, and the most that it can take.
 
     Prints where an index offers fewer places than the number of questions wanted.
     """
@@ -244,12 +244,12 @@ def _count_calls(
             least += min(number, there) * CALLS_A_DRAFT[kind]
             most += min(tries, there) * CALLS_A_DRAFT[kind]
             if there < number:
-                say(f"{key} has {_tell_places(kind, there, number)}.", quiet=quiet)
+                say(f"{key} has {_describe_shortage(kind, there, number)}.", quiet=quiet)
     return least, most
 
 
-def _tell_places(kind: str, there: int, wanted: int) -> str:
-    """Return where questions of a kind can be drafted from, if that is too few places."""
+def _describe_shortage(kind: str, there: int, wanted: int) -> str:
+    """Return a clause on an index with too few places to draft questions of a kind from."""
     if there:
         return (
             f"only {counted(there, 'place')} to draft {kind} questions from; {wanted} were wanted"
@@ -260,7 +260,7 @@ def _tell_places(kind: str, there: int, wanted: int) -> str:
 
 def _write(job: _Job) -> int:
     """Write the files, and return how many rows a person has vetted."""
-    results, held = job.drafted.values(), job.held
+    results, assertions = job.drafted.values(), job.assertions
     if job.rows is None:
         drafts = [
             draft.row(key if len(job.roots) > 1 else None, proofs, drafted.is_rehearsal)
@@ -270,7 +270,7 @@ def _write(job: _Job) -> int:
         rows = keep_decisions(job.path, drafts)
     else:
         rehearsed = {key for key, drafted in job.drafted.items() if drafted.is_rehearsal}
-        rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in job.rows]
+        rows = [_row_of(s, assertions.get(s.id), s.imdb_key in rehearsed) for s in job.rows]
     if rows:
         text = json.dumps(rows, indent=2, ensure_ascii=False)
         write_file(job.path, f"{text}\n", "--output")
@@ -281,12 +281,12 @@ def _write(job: _Job) -> int:
 
 
 def _row_of(
-    sample: Sample, held: Sequence[Assertion] | None, is_rehearsal: bool
+    sample: Sample, assertions: Sequence[Assertion] | None, is_rehearsal: bool
 ) -> dict[str, object]:
     values, tags = replace(sample, tags={}).to_dict(), sample.tags
     values |= {"answer": values.pop("ground_truth")}
-    if held is not None:
-        values["assertions"] = [assertion.model_dump() for assertion in held]
+    if assertions is not None:
+        values["assertions"] = [assertion.model_dump() for assertion in assertions]
         if is_rehearsal:
             tags = {**tags, "tags": [*dict.fromkeys([*sample.values_of("tags"), REHEARSAL])]}
     return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **tags}
@@ -301,9 +301,9 @@ def _show(job: _Job, n_vetted: int) -> None:
         kept_of = f"{counted(kinds.total(), 'question')} kept of {job.flags.n}"
         say(f"{start}{kept_of}{f' ({parts})' if parts else ''}.")
     else:
-        weights = Counter(assertion.weight for held in job.held.values() for assertion in held)
+        weights = Counter(each.weight for listed in job.assertions.values() for each in listed)
         say(
-            f"{start}{len(job.held):,} of {counted(len(job.bare), 'row')} got assertions, "
+            f"{start}{len(job.assertions):,} of {counted(len(job.bare), 'row')} got assertions, "
             f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
         )
     causes = sum((drafted.causes() for drafted in results), Counter[Cause]())
@@ -320,17 +320,17 @@ def _show(job: _Job, n_vetted: int) -> None:
         vetted = "Nobody has looked at them yet."
         if n_vetted:
             vetted = f"{n_vetted} vetted rows stay as they were, and rejected ones stay out."
-        say(f"Wrote {job.path}, and what was thrown away beside it. {vetted}")
+        say(f"Wrote {job.path}, and next to it the drafts thrown away. {vetted}")
         say(f"Next: vet them with {eval_line_here('view', '--review', job.path)}", quiet=quiet)
-        if (where := _name_unless_configured(job.place, job.path)) is not None:
-            name = job.place.config_path.name
+        if (where := _name_unless_configured(job.paths, job.path)) is not None:
+            name = job.paths.config_path.name
             say(f"Then set dataset.path to {where} in {name}.", quiet=quiet)
 
 
-def _name_unless_configured(place: Place, path: Path) -> Path | None:
-    """Return what ``dataset.path`` is to be set to; None if the configuration names the file."""
+def _name_unless_configured(paths: Paths, path: Path) -> Path | None:
+    """Return the value to set ``dataset.path`` to; None if the configuration names the file."""
     path = path.resolve()
-    if place.has_config() and path == Path(place.read_config(writes=False).dataset_path).resolve():
+    if paths.has_config() and path == Path(paths.read_config(writes=False).dataset_path).resolve():
         return None
-    root = place.root.resolve()
+    root = paths.root.resolve()
     return path.relative_to(root) if path.is_relative_to(root) else path

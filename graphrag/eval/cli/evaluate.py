@@ -99,17 +99,17 @@ async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], Non
     def begin(workflow: str) -> None:
         nonlocal step
         step = workflow
-        tell(f"Building index {key}: {step}")
+        update(f"Building index {key}: {step}")
 
     def advance(done: int, total: int) -> None:
-        tell(f"Building index {key}: {step}, {done:,} of {total:,}")
+        update(f"Building index {key}: {step}, {done:,} of {total:,}")
 
     def stop() -> None:
-        tell(f"Stopping to build index {key}; Ctrl-C again to stop at once")
+        update(f"Stopping to build index {key}; Ctrl-C again to stop at once")
 
     with (
         held_for_building(root),
-        working(notes, f"Building index {key}") as tell,
+        working(notes, f"Building index {key}") as update,
         _interruptible(key, unfinished_folder(root), stop),
     ):
         return await build_index(root, begin, advance, warn)
@@ -117,7 +117,7 @@ async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], Non
 
 @contextmanager
 def _interruptible(key: str, unfinished: Path, stop: Callable[[], None]) -> Generator[None]:
-    """Cancel this task at Ctrl-C, and say in one sentence how to begin again.
+    """Cancel this task at Ctrl-C, and report in one sentence how to begin again.
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
     tasks in it, each of which complains that it is lost, or leaves the loop waiting forever.
@@ -128,7 +128,7 @@ def _interruptible(key: str, unfinished: Path, stop: Callable[[], None]) -> Gene
     why = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
 
     def cancel() -> None:
-        # What is still to come of the work has nothing to say: calls that had not begun.
+        # The work that is left consists of calls that had not begun; no warning is due.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         stop()
         task.cancel()

@@ -12,7 +12,7 @@ if sys.platform == "win32":
     open_loop = asyncio.new_event_loop
     """Returns a new loop."""
 else:
-    from _asyncio import Future, Task  # asyncio's own names are what is replaced
+    from _asyncio import Future, Task  # asyncio's own names are replaced
 
     class _Loop(asyncio.SelectorEventLoop):
         """A loop of asyncio's class, with the methods that nest-asyncio2 has replaced there."""

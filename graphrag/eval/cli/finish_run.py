@@ -41,8 +41,8 @@ from graphrag.text.message_phrases import counted
 class Supervisor:
     """Runs units under a progress display, then shows and writes the results.
 
-    ``full``: whether every table is shown, or only the answer, the scores, the cost and what
-    failed. ``exit_code``: the exit code of the finished run, ERROR until then.
+    ``full``: whether every table is shown, or only the answer, the scores, the cost and the
+    failures. ``exit_code``: the exit code of the finished run, ERROR until then.
     """
 
     exit_code = ERROR
@@ -54,7 +54,7 @@ class Supervisor:
         self._keeping: Keeping | None = None
 
     async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
-        """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
+        """Run units; the first Ctrl-C finishes begun units, the second stops at once."""
         display = BarProgress if is_live(self.notes) else LineProgress
         loop = asyncio.get_running_loop()
 
@@ -105,7 +105,7 @@ class Supervisor:
         if all(result.failure is not None for result in outcome.results):
             return ERROR
         hopeless = find_hopeless(report.results)
-        if self.console.quiet:  # or nothing would say why the run ends so
+        if self.console.quiet:  # or nothing would explain the exit code
             for method, cause in hopeless.items():
                 say(f"Every search of {method} failed, e.g. {cause}", stderr=True)
         if details.skip_judge and is_stored:
@@ -143,9 +143,9 @@ class Supervisor:
     def write(self, report: Report, on_top: bool) -> list[str]:
         """Write a run's files, print where they are, and return their names.
 
-        ``on_top``: whether the files beside eval.db show this run from now on. If they show another
-        run until then, its files are kept. Raises StoreError, with the command that writes the
-        files again, if they can't be written.
+        ``on_top``: whether the files next to eval.db show this run from now on. If they show
+        another run until then, its files are kept. Raises StoreError, with the command that writes
+        the files again, if they can't be written.
         """
         description = report.description
         output_dir, run_id = description.config.output_folder, description.run.run_id
@@ -168,7 +168,7 @@ class Supervisor:
         return [*files]
 
     def keep(self, report: Report, shown: KeptReport, names: Collection[str]) -> None:
-        """Keep what was shown of a run, so that ``show`` need not compute it while nothing changes.
+        """Keep the shown report, so that ``show`` need not compute it while nothing changes.
 
         ``names``: the names of the run's files that show it.
         """
@@ -186,9 +186,9 @@ class Supervisor:
         """Print where a run's files are; see :func:`print_run.name_files`."""
         name_files(self.console, own, top, run_id, self._full)
 
-    def working(self, what: str) -> AbstractContextManager[object]:
+    def working(self, text: str) -> AbstractContextManager[object]:
         """Show a status line while the block runs."""
-        return working(self.notes, what)
+        return working(self.notes, text)
 
     def note(self, text: str) -> None:
         """Print a line to stderr, apart from the results."""
@@ -222,8 +222,8 @@ class Supervisor:
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:
-            self.warn(f"nothing was judged that the threshold could be held against: {line}")
-        if missed and self.console.quiet:  # or nothing would say why the run ends so
+            self.warn(f"nothing was judged that the threshold could be compared with: {line}")
+        if missed and self.console.quiet:  # or nothing would explain the exit code
             say(f"Threshold missed: {'; '.join(missed)}", stderr=True)
         return FAILED if missed else INCOMPLETE if unknown else DONE
 

@@ -1,4 +1,4 @@
-"""Answers removed commands and flags with what to do instead, and exit code 2."""
+"""Answers removed commands and flags with their replacement, and exit code 2."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from graphrag.text.console import say
 
 GONE_COMMANDS: Mapping[str, str] = {
     "methods": "a name in eval_config.yaml that is wrong lists what there is, and docs/methods.md "
-    "says how to name code of your own",
+    "explains how to name code of your own",
     "monitor": "run graphrag eval, then graphrag eval compare latest pinned, from cron: exit code "
     "100 is the alarm",
 }
-"""Name of a removed command -> what to do instead: a clause without a full stop."""
+"""Name of a removed command -> its replacement: a clause without a full stop."""
 
 GONE_FLAGS: Mapping[str, str] = {
     "judge --ratings": "put ratings into a column of the dataset: show --full has the scores of "
@@ -31,8 +31,8 @@ GONE_FLAGS: Mapping[str, str] = {
     "validate --markdown": "--json writes the report; graphrag.eval.validation.validate_index(root)"
     ".detailed_report() returns it as Markdown",
 }
-"""A removed flag, of a command as in ``judge --repeats`` or of ``graphrag eval`` itself -> what to
-do instead."""
+"""A removed flag, of a command as in ``judge --repeats`` or of ``graphrag eval`` itself -> its
+replacement."""
 
 
 class Command(TyperCommand):
@@ -67,7 +67,7 @@ def _parse(
             _refuse(variable, instead)
     try:
         return parse(ctx, args)
-    except Exception as error:  # its class is none of typer's public names
+    except Exception as error:  # typer has no public name for its class
         flag = getattr(error, "option_name", "")
         if f"{prefix}{flag}" in GONE_FLAGS:
             _refuse(flag, GONE_FLAGS[f"{prefix}{flag}"])

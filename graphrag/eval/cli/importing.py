@@ -9,7 +9,7 @@ import typer
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.init import SETTINGS, write_config, write_template
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
 from graphrag.eval.store.atomic_files import write_file
@@ -22,7 +22,7 @@ _EXAMPLES = 3
 
 
 def import_(
-    place: Place,
+    paths: Paths,
     format: Annotated[str, typer.Argument(help="For example hotpotqa; a wrong one lists all.")],
     path: Annotated[
         list[Path], typer.Argument(help="The files to import.", exists=True, dir_okay=False)
@@ -50,20 +50,20 @@ def import_(
     reading, documents = result.reading, result.documents
     for warning in reading.warnings:
         say(f"{warning}.", stderr=True)
-    for problem, places in reading.problems.items():
-        some = "; ".join([*places[:_EXAMPLES], *(["..."] if len(places) > _EXAMPLES else [])])
-        say(f"{problem}: {len(places):,} ({some})")
+    for problem, positions in reading.problems.items():
+        some = "; ".join([*positions[:_EXAMPLES], *(["..."] if len(positions) > _EXAMPLES else [])])
+        say(f"{problem}: {len(positions):,} ({some})")
     if not result.rows:
-        raise DatasetError("The files hold no question to ask; nothing is written.")
-    what = f"{counted(len(result.rows), 'question')} and {counted(len(documents), 'document')}"
+        raise DatasetError("The files contain no question to ask; nothing is written.")
+    amounts = f"{counted(len(result.rows), 'question')} and {counted(len(documents), 'document')}"
     if dry_run:
-        say(f"{what} can be imported.")
+        say(f"{amounts} can be imported.")
         return DONE
-    root, texts = place.root, place.root / "input"
+    root, texts = paths.root, paths.root / "input"
     dataset = root / _DATASET
     there = [p for p in (dataset, *(texts.rglob("*") if documents else ())) if p.is_file()]
     if there:
-        msg = f"{there[0]} is there and would be mixed with what is imported; nothing is written"
+        msg = f"{there[0]} is there and would be mixed with the import; nothing is written"
         raise UsageError(f"{msg}. Name another --root.")
     for name, (title, text) in documents.items():
         content = f"{title}\n\n{text}".strip().encode("utf-8", "replace").decode()
@@ -75,16 +75,16 @@ def import_(
     if reading.problems:
         listed = dataset.with_suffix(".not_matched.json")
         write_file(listed, json.dumps(reading.problems, indent=1, ensure_ascii=False) + "\n")
-        messages.append(f"Wrote {listed}: each place of what is listed above.")
+        messages.append(f"Wrote {listed}: every position of each problem above.")
     if not any(root.glob("settings.[yj]*")):
         messages.append(write_template(root / "settings.yaml", SETTINGS))
     if (config := root / "eval_config.yaml").exists():
         messages.append(f"Name {_DATASET} under dataset.path in {config}.")
     messages += write_config(root, _DATASET)
-    say(f"Imported {what}.")
+    say(f"Imported {amounts}.")
     for line in messages:
         say(line, quiet=quiet)
     if not documents:
-        say(f"The files hold no documents: put yours into {texts}.")
+        say(f"The files contain no documents: put yours into {texts}.")
     say(f"Next: {eval_line('--index', '--root', root)}", quiet=quiet)
     return DONE

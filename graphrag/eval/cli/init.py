@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.text.cli_hints import eval_line, release_line
@@ -35,7 +35,7 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags"
 
 
 def init(
-    place: Place,
+    paths: Paths,
     input: Annotated[Path | None, option("Copy the texts of this folder.", "--input")] = None,
     encoding: Annotated[
         str | None, option("Encoding of the texts, such as gbk; UTF-8 needs none.", "--encoding")
@@ -45,13 +45,13 @@ def init(
     ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Write a configuration and a dataset template beside a project.
+    """Write a configuration and a dataset template next to a project.
 
     With --offline it makes the project, too: it builds the index with the embedded models and has
     them draft questions, so that it runs at once, without a key. With --input it copies the texts
     of a folder into the project first.
     """
-    root, dataset = place.root, Path("eval") / "questions.csv"
+    root, dataset = paths.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
     if encoding is not None:
@@ -68,7 +68,7 @@ def init(
         dataset = _build(root, quiet) or dataset
     messages, path = write_config(root, dataset), root / dataset
     try:
-        path = root / Place(root).read_config().dataset.path
+        path = root / Paths(root).read_config().dataset.path
     except ConfigError as error:  # of a configuration that was there
         messages.append(f"Warning: {error}")
     if path == root / dataset and dataset != DRAFT_FILE:
@@ -104,7 +104,7 @@ def _check_settings(root: Path, offline: bool) -> bool:
         how = eval_line("init", "--offline", "--root", root)
         msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
         if _has_tables(root / "output"):
-            where = f"{root / 'output'} holds an index, and {root} no settings.yaml to say"
+            where = f"{root / 'output'} has an index, and {root} no settings.yaml to say"
             init = release_line("init", "--root", root)
             msg = (
                 f"{where} which models answer; write one with: {init}, name the embedding "
@@ -118,7 +118,7 @@ def _check_settings(root: Path, offline: bool) -> bool:
 
 
 def _next_step(root: Path, dataset: Path, offline: bool) -> str:
-    """Return what to do next, as a clause that ends with a command."""
+    """Return the next step, as a clause that ends with a command."""
     is_built = _is_built(root)
     if offline and not is_built and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
@@ -134,7 +134,7 @@ def _next_step(root: Path, dataset: Path, offline: bool) -> str:
 
 
 def _has_tables(output: Path, kind: str = "parquet") -> bool:
-    """Return whether a folder holds a table of an index."""
+    """Return whether a folder contains a table of an index."""
     from graphrag.config.table_files import SEARCHED_TABLES, find_table_files
 
     return bool(find_table_files(output, SEARCHED_TABLES, kind))
@@ -167,13 +167,13 @@ def _asks_embedded_models(root: Path) -> bool:
 def _read(folder: Path, root: Path, encoding: str | None) -> dict[str, str]:
     """Return name -> text of the files to copy into a project's input; print which are left out.
 
-    Raises UsageError if the folder holds the project, or the project has other texts.
+    Raises UsageError if the folder contains the project, or the project has other texts.
     """
     from graphrag.eval.dataset.files import read_texts
 
     to = root / "input"
     if folder.resolve() != to.resolve() and root.resolve().is_relative_to(folder.resolve()):
-        msg = f"--input {folder} holds the project's folder {root} as well"
+        msg = f"--input {folder} contains the project's folder {root} as well"
         raise UsageError(f"{msg}; name a --root outside of it.")
     texts = read_texts(folder, encoding)
     for path in to.rglob("*") if folder.resolve() != to.resolve() else ():
@@ -205,14 +205,14 @@ def _build(root: Path, quiet: bool) -> Path | None:
     warn = partial(notes.print, "Warning:")
     if not is_there:
         run_coroutine(build_missing(missing, notes, warn))
-    draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
+    draft_questions(Paths(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
 
 def _choose_budget(config: "GraphRagConfig", counts: Sequence[int]) -> int:
     """Return a context budget: a quarter of a project's tokens, rounded to hundreds, at most 4000.
 
-    It holds at least two text units or the whole text, and is at least 600. ``counts``: tokens of
+    It is enough for two text units or for all text, and is at least 600. ``counts``: tokens of
     the text units; if none are built, the sizes of the input files count. Without any text it is
     4000.
     """
@@ -267,7 +267,7 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     if len(lacks) == len(_METHODS):
         notes.append(
             f"Warning: no method can search the index as it is: {'; '.join(by_lack)}. "
-            f"eval_config.yaml names {join_names(_METHODS)}, which a whole index serves."
+            f"eval_config.yaml names {join_names(_METHODS)}, which a complete index serves."
         )
         return [*_METHODS], _choose_budget(header.config, ()), notes
     for lack, names in by_lack.items():
@@ -286,7 +286,7 @@ def _is_built(root: Path) -> bool:
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:
-    """Write a project's configuration unless it has one; return what to print about it."""
+    """Write a project's configuration unless it has one; return the lines to print about it."""
     name = root.resolve().name
     key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
     methods, budget, warnings = _look_at(root)
@@ -302,7 +302,7 @@ def write_config(root: Path, dataset: Path) -> list[str]:
 
 
 def write_template(path: Path, content: str) -> str:
-    """Write a file unless it exists; return a sentence that says which. May raise StoreError."""
+    """Write a file unless it exists; return a sentence on that. May raise StoreError."""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True)

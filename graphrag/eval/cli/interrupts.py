@@ -25,7 +25,7 @@ WITHIN_S = 10.0
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
-def say_interrupted() -> str:
+def explain_interrupt() -> str:
     """Return the sentence of an interrupted command, with the command that continues it."""
     if not current_command().resumes:
         return "Interrupted."
@@ -42,7 +42,7 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] | None = None
-        self.last_words: Callable[[], str] = say_interrupted
+        self.last_words: Callable[[], str] = explain_interrupt
         self.context = copy_context()
         self.n_met = 0
         self._is_ending = threading.Lock()

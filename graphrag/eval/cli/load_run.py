@@ -1,4 +1,4 @@
-"""Reads what a new run is given: flags, configuration, questions and project folders.
+"""Reads the input of a new run: flags, configuration, questions and project folders.
 
 It imports nothing that asks a model, so that a wrong path, name or dataset is reported at once.
 """
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graphrag.config.settings_files import SettingsError, find_unbuilt
 from graphrag.eval.cli.command import RunFlags, split_names
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.dataset_reader import Sample, check_keys, read_dataset
 from graphrag.eval.dataset.drafts import REHEARSAL
@@ -32,13 +32,13 @@ class RunInput(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def read_input(place: Place, flags: RunFlags) -> RunInput:
-    """Read what a run is given, and check that its indexes are built unless it is to build them.
+def read_input(paths: Paths, flags: RunFlags) -> RunInput:
+    """Read the input of a run, and check that its indexes are built unless it is to build them.
 
     Raises ConfigError, DatasetError or IndexUnavailableError if something is wrong.
     """
     config = change_config(
-        place.read_config(),
+        paths.read_config(),
         flags.metrics,
         methods=None if flags.methods is None else split_names(flags.methods),
         workers=flags.workers,
@@ -69,7 +69,7 @@ def read_questions(
 ) -> tuple[list[Sample], tuple[str, ...]]:
     """Return the questions of the dataset, and the warnings from reading them.
 
-    ``imdb_key``: the index key whose questions are wanted; None: those of every index. Raises
+    ``imdb_key``: the index key whose questions are wanted; None: every index. Raises
     ConfigError if no index is configured, or ``imdb_key`` has no question; DatasetError if the
     questions can't be read.
     """
@@ -102,7 +102,7 @@ def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     Thresholds of metrics that are not named are left out.
     """
     names = load_parts("metrics", split_names(metrics), config.root, BUILT_IN)
-    judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
+    judge = {**config.judge.model_dump(), "graded": ()}  # graded ones among the names are put there
     if names == ["none"]:
         names = []
         judge |= dict.fromkeys(("rubric", "quality", "assertions", "pairwise"), False)

@@ -10,7 +10,7 @@ from graphrag.cli.fitness import refuse_if_unfit
 
 
 class EvalGroup(TyperGroup):
-    """Stands in for the ``eval`` commands, and imports them when one, or its help, is asked for."""
+    """Imports the ``eval`` commands when one of them, or its help, is asked for."""
 
     def make_context(  # pyright: ignore
         self,
@@ -19,7 +19,7 @@ class EvalGroup(TyperGroup):
         parent: typer.Context | None = None,
         **extra: object,
     ) -> typer.Context:
-        """Import the commands, and return the context of the group that holds them."""
+        """Import the commands, and return the context of their group."""
         refuse_if_unfit()
         return _read_commands().make_context(info_name, args, parent, **extra)  # pyright: ignore
 

@@ -16,8 +16,8 @@ _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a command finds its configuration and results, by --root, --config and --output.
+class Paths:
+    """The paths of a command's configuration and results, by --root, --config and --output.
 
     - ``root``: folder that the other two are relative to.
     - ``config``: the configuration file; None: eval_config.yaml in the root. One that the root
@@ -57,7 +57,7 @@ class Place:
         return self.config if not path.exists() and self.config.exists() else path
 
     def flags(self) -> dict[str, str]:
-        """Return flag -> absolute path, so that the flags name this place from any folder."""
+        """Return flag -> absolute path, so that the flags name the same paths from any folder."""
         flags = {"--root": str(self.root.absolute())}
         if self.config is not None:
             flags["--config"] = str(self.config_path.absolute())
@@ -87,7 +87,7 @@ class Place:
         return self.config is not None or self.config_path.is_file()
 
     def read_config(self, writes: bool = True) -> "EvaluationConfig":
-        """Return the configuration with this place's folder of results.
+        """Return the configuration with the folder of results that --output names.
 
         ``writes``: whether the command writes results; if so, the configuration may not name a
         folder outside of the root. Raises ConfigError if it does, if it can't be read, or if the

@@ -11,16 +11,16 @@ from graphrag.text.cli_hints import eval_line_here
 from graphrag.text.console import say
 
 LEFT_ALONE = (
-    "These files are left as they are: they hold what was measured on the indexes. "
+    "These files are left as they are: they have the figures measured on the indexes. "
     "Copy eval.db alone to an empty folder, and name that with --output, to write those "
     "that can be made now."
 )
-"""Said when an index has changed or can't be read, so that new files would hold less."""
+"""Note on an index that has changed or can't be read, so that new files would have less in them."""
 _NAMED = {"Summary: ": SUMMARY_FILE, "Detailed:": DETAILED_FILE, "Retrieval:": REPORT_FILE}
 
 
-def say_not_written(refusal: str) -> str:
-    """Return the sentence that says that no file can be written, and why."""
+def explain_not_written(refusal: str) -> str:
+    """Return a sentence on why no file can be written."""
     return (
         f"No file is written: {refusal} Or copy the folder of the results, and name the copy with "
         "--output."
@@ -50,7 +50,7 @@ def name_files(
     folder = top or own
     lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []
     if full:
-        lines += [f"{what} {folder / name}" for what, name in _NAMED.items()]
+        lines += [f"{label} {folder / name}" for label, name in _NAMED.items()]
     else:
         lines.append(f"Files in: {folder}")
     lines += [] if top is None else [f"Kept in:  {own}"]

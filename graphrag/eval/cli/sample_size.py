@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphrag.eval.cli.command import split_names
 from graphrag.eval.cli.load_run import read_questions
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.formatting import share
@@ -22,7 +22,7 @@ _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 _POWER = 0.8
 
 
-def show_plan(place: Place, detect: float, run: str | None, methods: str | None) -> int:
+def show_plan(paths: Paths, detect: float, run: str | None, methods: str | None) -> int:
     """Print how many questions a true difference needs to be seen; return the exit code 0.
 
     - ``detect``: the difference, between 0 and 1.
@@ -32,10 +32,10 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
     """
     if not 0 < detect < 1:
         raise UsageError(f"--plan must lie between 0 and 1, not {detect:g}; 0.05 means 5 points.")
-    n_now = _count_questions(place)
+    n_now = _count_questions(paths)
     with working(open_console(stderr=True), "Reading the run", at_once=False):
-        rows = _read_run(place, run)
-    n_tests = comb(_count_methods(place, methods, rows), 2)
+        rows = _read_run(paths, run)
+    n_tests = comb(_count_methods(paths, methods, rows), 2)
     alpha, level = ALPHA / n_tests, "5 %"
     if n_tests > 1:
         level += (
@@ -86,33 +86,33 @@ def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
     return observed
 
 
-def _count_methods(place: Place, methods: str | None, run: RunRows | None) -> int:
+def _count_methods(paths: Paths, methods: str | None, run: RunRows | None) -> int:
     if methods is not None:
         n = int(methods) if methods.strip().isdecimal() else len(split_names(methods))
         if n < 2:
             msg = f"--methods {methods}: it takes two methods or more to see a difference."
             raise UsageError(msg)
         return n
-    if place.has_config():
-        return max(len(place.read_config().methods), 2)
+    if paths.has_config():
+        return max(len(paths.read_config().methods), 2)
     return 2 if run is None else max(len({row.method for row in run.rows}), 2)
 
 
-def _read_run(place: Place, name: str | None) -> RunRows | None:
+def _read_run(paths: Paths, name: str | None) -> RunRows | None:
     if name is None:
-        is_named = place.folder is not None or place.has_config()
-        if not is_named or not place.store_path().is_file():
+        is_named = paths.folder is not None or paths.has_config()
+        if not is_named or not paths.store_path().is_file():
             return None
-        with open_store(place.store_path()) as store:
+        with open_store(paths.store_path()) as store:
             if not store.runs():
                 return None
-    return read_rows(place.find_run(name or LATEST), place.store_path())
+    return read_rows(paths.find_run(name or LATEST), paths.store_path())
 
 
-def _count_questions(place: Place) -> int | None:
-    if not place.has_config():
+def _count_questions(paths: Paths) -> int | None:
+    if not paths.has_config():
         return None
-    config = place.read_config()
+    config = paths.read_config()
     if not Path(config.dataset_path).is_file():
         return None
     return sum(not sample.lacks_answer for sample in read_questions(config)[0])

@@ -12,7 +12,7 @@ import typer
 
 from graphrag.eval.cli.command import Quiet, ShowFlags, option
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
@@ -22,7 +22,7 @@ from graphrag.text.terminal_escape import escape_controls
 
 
 def show(
-    place: Place,
+    paths: Paths,
     flags: ShowFlags,
     run: Annotated[
         str | None, typer.Argument(help="Run id, its beginning, or latest. Without one: the list.")
@@ -41,10 +41,10 @@ def show(
     if flags.calls and flags.question is None:
         raise UsageError("--calls goes with --question; add the question's id.")
     if run is None and is_plain and not flags.full:
-        return history(place, json, flags.quiet)
-    run_id = place.find_run(run or "latest", quiet=flags.quiet)
+        return history(paths, json, flags.quiet)
+    run_id = paths.find_run(run or "latest", quiet=flags.quiet)
     if flags.changed is not None:
-        flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
+        flags = replace(flags, changed=paths.find_run(flags.changed, quiet=flags.quiet))
     if flags.asks and flags.export:
         raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export "
@@ -56,25 +56,25 @@ def show(
     with starting(flags.quiet):
         from graphrag.eval.cli.show_cached import look_up, show_cached
 
-        looked = None if flags.asks or flags.html else run_coroutine(look_up(place, run_id))
-    is_shown = looked is not None and not flags.export
-    if looked is not None and is_shown and show_cached(looked, flags.quiet, flags.full):
+        lookup = None if flags.asks or flags.html else run_coroutine(look_up(paths, run_id))
+    is_shown = lookup is not None and not flags.export
+    if lookup is not None and is_shown and show_cached(lookup, flags.quiet, flags.full):
         return DONE
     with working(open_console(stderr=True, quiet=flags.quiet), "Starting", at_once=False):
         from graphrag.eval.cli.show_run import show_run, write_page
 
     if flags.html is not None:
-        return write_page(place, run_id, flags.changed, flags.html)
-    return show_run(place, run_id, flags, looked)
+        return write_page(paths, run_id, flags.changed, flags.html)
+    return show_run(paths, run_id, flags, lookup)
 
 
 def history(
-    place: Place,
+    paths: Paths,
     json: Annotated[bool, option("Print JSON: every mean of every run.", "--json")] = False,
     quiet: Quiet = False,
 ) -> int:
     """List the runs in the output folder."""
-    store_path = place.store_path()
+    store_path = paths.store_path()
     with starting(quiet or json):
         from graphrag.eval.report.comparison import runs_table
         from graphrag.eval.results.runs import list_runs

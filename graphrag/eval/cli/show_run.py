@@ -10,8 +10,8 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import ShowFlags
 from graphrag.eval.cli.finish_run import Supervisor
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.paths import Place
-from graphrag.eval.cli.print_run import LEFT_ALONE, say_not_written
+from graphrag.eval.cli.paths import Paths
+from graphrag.eval.cli.print_run import LEFT_ALONE, explain_not_written
 from graphrag.eval.cli.show_cached import Lookup, look_up, read_page
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
@@ -48,30 +48,30 @@ _MOST = 10  # questions that are shown or named unless all are asked for
 _MOST_LISTED = 100  # lines of questions that a method has wrong
 
 
-def show_run(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | None) -> int:
+def show_run(paths: Paths, run_id: str, flags: ShowFlags, lookup: Lookup | None) -> int:
     """Show a run's tables and write its files, or show its questions; return the exit code.
 
-    No model is asked. ``looked``: the report that is kept of the run, if it was looked up.
+    No model is asked. ``lookup``: the report that is kept of the run, if it was looked up.
     """
     if flags.export is not None:
         check_table_file(flags.export)
-    return run_coroutine(_show(place, run_id, flags, looked))
+    return run_coroutine(_show(paths, run_id, flags, lookup))
 
 
-async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | None) -> int:
+async def _show(paths: Paths, run_id: str, flags: ShowFlags, lookup: Lookup | None) -> int:
     supervisor = Supervisor(flags.quiet, flags.full)
-    store_path, notes = place.store_path(), supervisor.notes
-    with ExitStack() as held:
+    store_path, notes = paths.store_path(), supervisor.notes
+    with ExitStack() as resources:
         # Taken before anything is read, so that no file shows less than is kept by then.
         refusal = None
         if not flags.asks:
             try:
-                held.callback(hold_folder(store_path).release)
+                resources.callback(hold_folder(store_path).release)
             except StoreError as error:
                 refusal = str(error)
-        if looked is not None and looked.name and refusal is None:
-            supervisor.begin_keeping(store_path, looked.run, looked.states)
-        store = held.enter_context(open_store(store_path))
+        if lookup is not None and lookup.name and refusal is None:
+            supervisor.begin_keeping(store_path, lookup.run, lookup.states)
+        store = resources.enter_context(open_store(store_path))
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
         if run.setup.is_of_suites:
@@ -86,7 +86,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | No
             question = _find_question(store, run.run_id, flags.question)
             flags = replace(flags, question=question)
         with working(notes, f"Reading run {run.run_id}"):
-            about = _read(store, place, run)
+            about = _read(store, paths, run)
         if flags.asks and not about.outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
@@ -98,7 +98,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | No
             _list_wrong(supervisor, about, flags)
             return DONE
         with working(notes, "Reading the indexes"):
-            before = _read_baseline(store, place, flags.changed)
+            before = _read_baseline(store, paths, flags.changed)
             about = await about.with_views()
         if flags.asks:
             _show_questions(supervisor, about, before, flags, store_path)
@@ -109,7 +109,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags, looked: Lookup | No
         shown = supervisor.show(report, answers=not run.details.skip_judge)
         _export(supervisor, report, flags.export)
         if refusal is not None:
-            supervisor.note(say_not_written(refusal))
+            supervisor.note(explain_not_written(refusal))
             return DONE
         supervisor.keep(report, shown, _write(supervisor, report, runs))
     return DONE
@@ -129,7 +129,7 @@ def _find_question(store: EvaluationStore, run_id: str, question: str) -> str:
         more = f"; and {len(matches) - _MOST:,} more" if len(matches) > _MOST else ""
         msg = f"{len(matches):,} questions of run {run_id} begin with {question!r}"
         raise UsageError(f"{msg}; give more of the text, or an id: {first}{more}")
-    msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
+    msg = f"Run {run_id} has no question {question!r}, by its id or the beginning of its text"
     listed = eval_line_here("show", run_id, "--export", "rows.csv")
     raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")
 
@@ -178,20 +178,20 @@ def _of_method(about: RunDescription, method: str | None) -> list[QueryResult]:
     return [result for result in about.outcome.results if method in (None, result.method)]
 
 
-def _read(store: EvaluationStore, place: Place, run: Run) -> RunDescription:
+def _read(store: EvaluationStore, paths: Paths, run: Run) -> RunDescription:
     """Read a run; its files are in the folder where eval.db is now."""
-    about = read_run(store, run, place.root if place.has_config() else None)
+    about = read_run(store, run, paths.root if paths.has_config() else None)
     output = about.config.output.model_copy(update={"dir": str(store.path.parent.absolute())})
     config = about.config.model_copy(update={"output": output})
     return replace(about, config=config)
 
 
-def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> RunOutcome | None:
-    """Return the outcome of the run to compare answers with; None if the store does not hold it."""
+def _read_baseline(store: EvaluationStore, paths: Paths, name: str | None) -> RunOutcome | None:
+    """Return the outcome of the run to compare answers with; None if it is not in the store."""
     if name == PINNED:
         name = pinned_run_id(store.path)
     run = next((run for run in store.runs() if run.run_id == name), None)
-    return None if run is None else _read(store, place, run).outcome
+    return None if run is None else _read(store, paths, run).outcome
 
 
 def _make_report(supervisor: Supervisor, description: RunDescription) -> Report | None:
@@ -200,9 +200,9 @@ def _make_report(supervisor: Supervisor, description: RunDescription) -> Report 
     for line in [*description.run.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
-        what = "is not judged" if outcome.is_complete else "is unfinished"
+        state = "is not judged" if outcome.is_complete else "is unfinished"
         supervisor.warn(
-            f"run {run.run_id} {what}: {len(outcome.results)} of {outcome.n_planned} results "
+            f"run {run.run_id} {state}: {len(outcome.results)} of {outcome.n_planned} results "
             "are there"
         )
     if not outcome.results:
@@ -221,7 +221,7 @@ def _export(supervisor: Supervisor, report: Report, path: Path | None) -> None:
 
 
 def _write(supervisor: Supervisor, report: Report, runs: Sequence[Run]) -> list[str]:
-    """Write a run's files unless those that are there hold more; return the names written."""
+    """Write a run's files unless those there have more in them; return the names written."""
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
@@ -236,44 +236,44 @@ def _write(supervisor: Supervisor, report: Report, runs: Sequence[Run]) -> list[
 
 
 async def _draw(
-    place: Place, run_id: str, keep: Callable[[Iterable[str]], _Kept]
+    paths: Paths, run_id: str, keep: Callable[[Iterable[str]], _Kept]
 ) -> tuple[_Kept, Sequence[str]]:
-    """Give a run's page to ``keep`` in pieces; return its result, and what can't be read."""
-    store_path, looked = place.store_path(), await look_up(place, run_id)
-    if looked.report is not None and (page := read_page(looked)) is not None:
-        return keep([page]), looked.report.unread
+    """Give a run's page to ``keep`` in pieces; return its result, and the unreadable parts."""
+    store_path, lookup = paths.store_path(), await look_up(paths, run_id)
+    if lookup.report is not None and (page := read_page(lookup)) is not None:
+        return keep([page]), lookup.report.unread
     with many_records(), open_store(store_path) as store:
         run = find_run(store.runs(), run_id, store_path)
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
             raise UsageError(msg)
-        report = make_report(await _read(store, place, run).with_views())
+        report = make_report(await _read(store, paths, run).with_views())
         if not report.results.results:
             raise UsageError(f"Run {run.run_id} has no results yet; continue it with --resume.")
         return keep(report.page()), report.description.unread
 
 
-async def draw_page(place: Place, run_id: str) -> str:
+async def draw_page(paths: Paths, run_id: str) -> str:
     """Return the HTML page of a run, as kept or as made now."""
-    return (await _draw(place, run_id, "".join))[0]
+    return (await _draw(paths, run_id, "".join))[0]
 
 
-async def page_state(place: Place, run_id: str) -> str:
+async def page_state(paths: Paths, run_id: str) -> str:
     """Return a text that changes whenever the page of a finished run changes."""
-    looked = await look_up(place, run_id)
-    return f"{looked.key} {looked.report is not None}"
+    lookup = await look_up(paths, run_id)
+    return f"{lookup.key} {lookup.report is not None}"
 
 
-def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
+def write_page(paths: Paths, run_id: str, other: str | None, path: Path) -> int:
     """Write the HTML page of a run, or of two runs, to a file; return the exit code 0."""
     notes = open_console(stderr=True)
     if other is None:
         with working(notes, "Reading the run and its indexes"):
-            _, unread = run_coroutine(_draw(place, run_id, lambda p: write_file(path, p, "--html")))
+            _, unread = run_coroutine(_draw(paths, run_id, lambda p: write_file(path, p, "--html")))
         for line in unread:
             say(f"Warning: {line}", "yellow", stderr=True)
     else:
-        store_path = place.store_path()
+        store_path = paths.store_path()
         with working(notes, "Comparing the runs"):
             sides = read_rows(run_id, store_path), read_rows(other, store_path)
             ids = [side.metadata.run_id for side in sides]
@@ -292,17 +292,17 @@ def _show_questions(
     flags: ShowFlags,
     store_path: Path,
 ) -> None:
-    console, whole = supervisor.console, about.outcome
+    console, outcome = supervisor.console, about.outcome
     with supervisor.working("Looking for the questions"):
         chosen = _choose(about, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     subset = ids if flags.full else ids[:_MOST]
     samples = [sample for sample in about.samples if sample.id in subset]
-    of_these = [result for result in whole.results if result.sample_id in subset]
+    of_these = [result for result in outcome.results if result.sample_id in subset]
     if not of_these:
         say("No question of the run is one of these.", quiet=console.quiet)
         return
-    part = replace(whole, results=of_these, judged=())
+    part = replace(outcome, results=of_these, judged=())
     report = supervisor.report(replace(about, samples=samples, outcome=part))
     measures = {
         entry["id"]: {name: answer["measures"] for name, answer in entry["methods"].items()}
@@ -313,7 +313,7 @@ def _show_questions(
     for sample in sorted(samples, key=lambda sample: subset.index(sample.id)):
         results = [result for result in matches if result.sample_id == sample.id]
         answers = _answers(
-            results, measures.get(sample.id, {}), label, (whole, before), flags.calls
+            results, measures.get(sample.id, {}), label, (outcome, before), flags.calls
         )
         show_question(console, sample, answers, flags.full)
     if len(subset) < len(ids):
@@ -356,9 +356,9 @@ def _answers(
             theirs = in_brackets(label_embedded(before.results, judged))
             key = result.sample_id, result.method, 0
             old = (r for r in before.results if (r.sample_id, r.method, r.trial) == key)
-            for whole in before.read_whole(list(old)):
-                yield f"{result.method}, in the baseline{theirs}", whole, {}, fetch(before, whole)
+            for full in before.read_whole(list(old)):
+                yield f"{result.method}, in the baseline{theirs}", full, {}, fetch(before, full)
         which = f", search {result.trial + 1}" if result.trial else ""
         measured = [] if result.trial else [*measures.get(result.method, {}).items()]
-        for whole in now.read_whole([result]):
-            yield f"{result.method}{which}{label}", whole, dict(measured), fetch(now, whole)
+        for full in now.read_whole([result]):
+            yield f"{result.method}{which}{label}", full, dict(measured), fetch(now, full)

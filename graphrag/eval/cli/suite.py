@@ -11,7 +11,7 @@ from rich.console import Console
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
 from graphrag.eval.cli.compare import pin_run, show_outcome
 from graphrag.eval.cli.interrupts import run_coroutine
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -53,7 +53,7 @@ class SuiteFlags:
 
 
 def suite(
-    place: Place,
+    paths: Paths,
     flags: SuiteFlags,
     target: Annotated[
         str | None,
@@ -69,12 +69,12 @@ def suite(
     """
     if target is not None and test_suite is not None and target != test_suite:
         raise typer.BadParameter(f"{test_suite} and {target} are two targets; give one.")
-    named, file, quiet = target or test_suite or "all", place.file, flags.quiet
-    place.store_path()
-    enabled, files = _find_suites(place.root, named)
+    named, file, quiet = target or test_suite or "all", paths.file, flags.quiet
+    paths.store_path()
+    enabled, files = _find_suites(paths.root, named)
     if enabled is not None and not enabled.files:
-        what = "enables no suite" if enabled.settings.enabled else "is not enabled"
-        say(f"{enabled.path} {what}; nothing ran.", "yellow", stderr=True)
+        state = "enables no suite" if enabled.settings.enabled else "is not enabled"
+        say(f"{enabled.path} {state}; nothing ran.", "yellow", stderr=True)
         return DONE
     with starting(quiet):
         from graphrag.eval.results.runs import pinned_run_id, read_rows
@@ -83,29 +83,29 @@ def suite(
     suites = [read_suite(path) for path in files]
     reporting = None
     if enabled is not None:
-        suites = enabled.suites(list(place.read_config().indexes), named)
+        suites = enabled.suites(list(paths.read_config().indexes), named)
         reporting = enabled.settings.reporting
-        if place.folder is None:
-            place = Place(place.root, place.config, enabled.results_directory.absolute())
-            move_to(place.flags())
-    store_path = place.store_path()
+        if paths.folder is None:
+            paths = Paths(paths.root, paths.config, enabled.results_directory.absolute())
+            move_to(paths.flags())
+    store_path = paths.store_path()
     baseline: RunRows | None = None
-    held_against: str | None = None
+    baseline_id: str | None = None
     if flags.baseline is not None:
         # Read before the run, as it may be the latest one.
-        source = place.find_run(flags.baseline, suites=True, quiet=quiet)
+        source = paths.find_run(flags.baseline, suites=True, quiet=quiet)
         baseline = read_rows(source, store_path)
         names = [suite.name for suite in suites]
         if not any(row.method.partition("/")[0] in names for row in baseline.rows):
             raise UsageError(
-                f"The baseline {baseline.metadata.name} holds none of the suites "
+                f"The baseline {baseline.metadata.name} has none of the suites "
                 f"{', '.join(names)}; name a run of them."
             )
-        held_against = baseline.metadata.run_id
+        baseline_id = baseline.metadata.run_id
     elif reporting is not None and reporting.compare_with_baseline:
-        held_against = pinned_run_id(store_path)
+        baseline_id = pinned_run_id(store_path)
     try:
-        outcome = _evaluate(suites, place, flags, held_against)
+        outcome = _evaluate(suites, paths, flags, baseline_id)
     except RunStoppedError as error:
         go_on = f"What was done is kept. Continue with: {again('--resume')}"
         say(f"Stopped: {error}. {go_on}", stderr=True)
@@ -150,7 +150,7 @@ def _decide(
         )
         code = code or gate
     if flags.set_baseline:
-        # After the comparison, which may be with what is pinned until now.
+        # After the comparison, which may be with the run that is pinned until now.
         pin_run(run_id, store_path, quiet)
     return FAILED if regressed else code
 
@@ -167,25 +167,25 @@ def _find_suites(root: Path, target: str) -> "tuple[EvaluationFile | None, list[
 
 
 def _evaluate(
-    suites: "Sequence[Suite]", place: Place, flags: SuiteFlags, baseline: str | None
+    suites: "Sequence[Suite]", paths: Paths, flags: SuiteFlags, baseline: str | None
 ) -> "SuiteOutcome":
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.suite.run_suites import run_suites
 
-    config, store_path = place.read_config(), place.store_path()
+    config, store_path = paths.read_config(), paths.store_path()
     notes = open_console(stderr=True, quiet=flags.quiet)
     with (
         EvaluationStore(store_path) as store,
         log_to(store_path.with_name("eval.log"), flags.verbose),
-        working(notes, "Running the suites") as tell,
+        working(notes, "Running the suites") as update,
     ):
 
-        def tell_of(done: int, total: int, latest: "CaseResult") -> None:
-            tell(f"{done} of {total} evaluations, the latest: {latest.title}")
+        def show_case(done: int, total: int, latest: "CaseResult") -> None:
+            update(f"{done} of {total} evaluations, the latest: {latest.title}")
 
         return run_coroutine(
             run_suites(
-                suites, config, store, on_case=tell_of, resume=flags.resume, baseline=baseline
+                suites, config, store, on_case=show_case, resume=flags.resume, baseline=baseline
             )
         )
 
@@ -199,9 +199,9 @@ def show_suite_run(console: Console, store: "EvaluationStore", run: "Run") -> No
 
     if run.details.report is None:
         n = f"{len(store.responses(run.run_id))} of {run.details.n_units}"
-        what = f"Run {run.run_id} of suites is unfinished; {n} results are there."
+        state = f"Run {run.run_id} of suites is unfinished; {n} results are there."
         go_on = eval_line_here("suite", "--resume")
-        say(f"{what} Go on with: {go_on}", "yellow", quiet=console.quiet)
+        say(f"{state} Go on with: {go_on}", "yellow", quiet=console.quiet)
         return
     outcome = SuiteOutcome.from_dict(run.details.report)
     _show(outcome, console)

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from graphrag.eval.cli.interrupts import (
     INTERRUPTED,
+    explain_interrupt,
     handle_interrupts,
     is_interrupted,
-    say_interrupted,
 )
 from graphrag.eval.config.gone_keys import GoneKeyWarning
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
@@ -29,7 +29,7 @@ from graphrag.text.redaction import redact
 from graphrag.text.terminal_escape import strip_controls
 
 
-def tell_workflow(commands: Iterable[str]) -> None:
+def print_workflow_commands(commands: Iterable[str]) -> None:
     """Print workflow commands, which GitHub's runner obeys.
 
     In everything else that is printed, the runner finds no command.
@@ -58,39 +58,39 @@ def is_live(console: Console) -> bool:
 
 
 @contextmanager
-def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callable[[str], object]]:
+def working(notes: Console, text: str, at_once: bool = True) -> Generator[Callable[[str], object]]:
     """Show a status while the block runs; a quiet console shows nothing.
 
     On a terminal it is a live line. In a pipe or a log it is a plain line, repeated if the block
-    takes long. ``what``: a few words without a full stop. ``at_once``: whether a pipe gets the line
+    takes long. ``text``: a few words without a full stop. ``at_once``: whether a pipe gets the line
     now, or only if the block takes long. Yields a function that changes the words.
     """
     if notes.quiet:
         yield lambda _: None
     elif is_live(notes):
-        with notes.status(what) as status:
+        with notes.status(text) as status:
             yield status.update
     else:
-        with Pulse(partial(notes.print, soft_wrap=True), f"{what} ...", at_once=at_once) as pulse:
-            yield lambda text: pulse.update(f"{text} ...")
+        with Pulse(partial(notes.print, soft_wrap=True), f"{text} ...", at_once=at_once) as pulse:
+            yield lambda new: pulse.update(f"{new} ...")
 
 
 @contextmanager
-def saying_gone_keys(quiet: bool = False) -> Generator[None]:
+def warning_of_gone_keys(quiet: bool = False) -> Generator[None]:
     """Print, within the block, a warning for each removed key that a configuration sets."""
     notes, show = open_console(stderr=True, quiet=quiet), warnings.showwarning
-    said = set[str]()  # a command may read its configuration twice, and "once" forgets at a filter
+    seen = set[str]()  # a command may read its configuration twice, and "once" forgets at a filter
 
-    def say_gone(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if not issubclass(category, GoneKeyWarning):
             show(message, category, *where, **more)
-        elif str(message) not in said:
-            said.add(str(message))
+        elif str(message) not in seen:
+            seen.add(str(message))
             notes.print(f"Warning: {message}", style="yellow", soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", GoneKeyWarning)
-        warnings.showwarning = say_gone
+        warnings.showwarning = warn
         yield
 
 
@@ -112,7 +112,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         try:
             return run()
         except (BuildInterruptedError, KeyboardInterrupt) as error:
-            say(str(error) or say_interrupted(), stderr=True)
+            say(str(error) or explain_interrupt(), stderr=True)
             return INTERRUPTED
         except Exception as error:
             return _explain(error, verbose)
@@ -122,16 +122,16 @@ def _explain(error: Exception, verbose: bool) -> int:
     from graphrag.config.settings_files import SettingsError
 
     if is_interrupted() and not isinstance(error, EvalError):  # a library made another error of it
-        say(say_interrupted(), stderr=True)
+        say(explain_interrupt(), stderr=True)
         return INTERRUPTED
     is_usage, text = isinstance(error, (UsageError, SettingsError)), str(error)
     if isinstance(error, OSError) and error.filename and error.errno in _OF_A_PATH:
         is_usage = True
         text = f"{error.filename} can't be used ({error.strerror}); name another file or folder."
-    is_told = is_usage or isinstance(error, (EvalError, InputFileError))
-    if not is_told and isinstance(error, OSError) and error.errno in _FULL:
-        is_told, text = True, f"a disk is full ({text}); make room on it, then run this again"
-    if is_told:
+    is_plain = is_usage or isinstance(error, (EvalError, InputFileError))
+    if not is_plain and isinstance(error, OSError) and error.errno in _FULL:
+        is_plain, text = True, f"a disk is full ({text}); make room on it, then run this again"
+    if is_plain:
         say(f"Error: {text}", "red", stderr=True)
     elif not verbose:
         from graphrag.query.client.call_errors import describe_error

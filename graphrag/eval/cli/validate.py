@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
@@ -17,7 +17,7 @@ from graphrag.text.message_phrases import counted
 
 
 def validate(
-    place: Place,
+    paths: Paths,
     fix: Annotated[
         bool,
         option(
@@ -47,9 +47,9 @@ def validate(
         if fix or json:
             msg = "--questions writes nothing; give the other options in a command of their own."
             raise UsageError(msg)
-        return check_questions(place, quiet)
+        return check_questions(paths, quiet)
 
-    roots = find_roots(place, prefer_config=fix, of_variants=json is None)
+    roots = find_roots(paths, prefer_config=fix, of_variants=json is None)
     if len(roots) > 1 and json:
         msg = "Several projects are checked; name one by --root for --json."
         raise UsageError(msg)
@@ -73,8 +73,8 @@ def validate(
         except StoreError as error:
             raise UsageError(str(error)) from error
         answer = Line(report.summary, "green" if report.overall_passed else "bold red")
-        said = [] if quiet else [*list_phases(report), *_list_languages(root)]
-        show(open_console(), [answer, *said])
+        details = [] if quiet else [*list_phases(report), *_list_languages(root)]
+        show(open_console(), [answer, *details])
         is_sound = is_sound and report.overall_passed
     if len(metrics) > 1 and not quiet:
         show(open_console(), [compare_indexes(metrics)])
@@ -102,7 +102,7 @@ def list_phases(report: PipelineValidationReport) -> Iterator[Part]:
     for phase in report.phases:
         yield Table(
             title=phase.name,
-            columns=[("check", "text"), ("result", "text"), ("what was found", "text")],
+            columns=[("check", "text"), ("result", "text"), ("finding", "text")],
             rows=[
                 [
                     check.name,
@@ -128,7 +128,7 @@ _COMPARED = {
 
 
 def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
-    """Return a table with what each index holds, side by side.
+    """Return a table of the contents of each index, side by side.
 
     ``metrics``: name of an index -> the metrics of its report.
     """
@@ -145,11 +145,11 @@ def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
 
 
 def _trim(name: str) -> str:
-    """Cut an id, which may be a hash of 128 digits; the JSON file keeps it whole."""
+    """Cut an id, which may be a hash of 128 digits; the JSON file has it in full."""
     return name if len(name) <= 40 else f"{name[:36]}..."
 
 
-def check_questions(place: Place, quiet: bool = False) -> int:
+def check_questions(paths: Paths, quiet: bool = False) -> int:
     """Read the configuration and its questions as a run would; print how many questions there are.
 
     Returns the exit code 0. Raises ConfigError or DatasetError if something is wrong.
@@ -157,42 +157,42 @@ def check_questions(place: Place, quiet: bool = False) -> int:
     from graphrag.eval.cli.load_run import read_questions
     from graphrag.eval.dataset.dataset_reader import check_keys
 
-    config = place.read_config(writes=False)
+    config = paths.read_config(writes=False)
     samples, warnings = read_questions(config)
     check_keys(samples, config.project_folders())
     for warning in warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
-    say(f"{place.config_path} and its {counted(len(samples), 'question')} are valid.", quiet=quiet)
+    say(f"{paths.config_path} and its {counted(len(samples), 'question')} are valid.", quiet=quiet)
     return DONE
 
 
 def find_roots(
-    place: Place, prefer_config: bool = True, of_variants: bool = False
+    paths: Paths, prefer_config: bool = True, of_variants: bool = False
 ) -> dict[str, Path]:
     """Return key -> project folder of the indexes that a command works on.
 
-    They are those of the configuration; without one, the root itself. ``prefer_config``: if False,
-    a root that is a project is taken alone unless --config is given. ``of_variants``: also return
-    the projects that only variants use, by the names of their indexes. Raises ConfigError if the
-    configuration can't be read, or configures no index.
+    They are the indexes of the configuration; without one, the root itself. ``prefer_config``: if
+    False, a root that is a project is taken alone unless --config is given. ``of_variants``: also
+    return the projects that only variants use, by the names of their indexes. Raises ConfigError if
+    the configuration can't be read, or configures no index.
     """
     from graphrag.config.settings_files import is_project
     from graphrag.eval.config.evaluation import EvaluationConfig
 
-    own, is_own = {place.root.resolve().name: place.root}, is_project(place.root)
-    is_alone = is_own and place.config is None and not prefer_config
-    if not place.has_config() or (is_alone and not of_variants):
+    own, is_own = {paths.root.resolve().name: paths.root}, is_project(paths.root)
+    is_alone = is_own and paths.config is None and not prefer_config
+    if not paths.has_config() or (is_alone and not of_variants):
         return own
-    config = EvaluationConfig.from_yaml(place.config_path, place.root, allow_outside=True)
+    config = EvaluationConfig.from_yaml(paths.config_path, paths.root, allow_outside=True)
     if not config.indexes and not is_own:
-        raise ConfigError(f"{place.config_path} configures no index; name a project by --root.")
+        raise ConfigError(f"{paths.config_path} configures no index; name a project by --root.")
     more = config.own_projects() if of_variants else {}
     first = own if is_alone else config.project_folders()
     return {**first, **more} or own
 
 
 def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
-    """Index the vectors of projects in LanceDB, and print what was done to each table.
+    """Index the vectors of projects in LanceDB, and print the result for each table.
 
     Raises ConfigError or IndexUnavailableError if a project has no settings, no vectors, or vectors
     in another store.

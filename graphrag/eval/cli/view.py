@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.interrupts import is_interrupted, run_coroutine, stop_by
-from graphrag.eval.cli.paths import Place
+from graphrag.eval.cli.paths import Paths
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
@@ -32,7 +32,7 @@ REVIEW = "Questions to vet"
 
 
 def view(
-    place: Place,
+    paths: Paths,
     port: Annotated[int, option("Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     open_: Annotated[bool, option("Open it in a browser.", "--open")] = False,
     export: Annotated[
@@ -40,7 +40,7 @@ def view(
     ] = None,
     collector: Annotated[
         Path | None,
-        option("With --export: a MetricsCollector's file; default: metrics.db beside eval.db."),
+        option("With --export: a MetricsCollector's file; default: metrics.db next to eval.db."),
     ] = None,
     labels: Annotated[
         str | None,
@@ -68,22 +68,22 @@ def view(
     accept, mend or reject it, and each decision goes into the file at once.
     """
     if review is not None:
-        return review_dataset(place, review, by, port, open_, quiet)
+        return review_dataset(paths, review, by, port, open_, quiet)
     if labels is not None:
-        return draw_labels(place, labels, metric, questions, seed, quiet)
+        return draw_labels(paths, labels, metric, questions, seed, quiet)
     if export is not None or collector is not None:
-        return dashboard(place, export, collector, quiet)
-    store = place.store_path()
+        return dashboard(paths, export, collector, quiet)
+    store = paths.store_path()
     with starting(quiet):
-        app = app_of(place)
+        app = app_of(paths)
     return _serve(app, port, store, open_)
 
 
-def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
+def _serve(app: "ASGIApp", port: int, source: Path, open_: bool) -> int:
     from graphrag.eval.web.server import Listener, make_server
 
     listener = Listener.on(port)
-    say(f"Serving {what} at {listener.address}\nCtrl-C ends it.")
+    say(f"Serving {source} at {listener.address}\nCtrl-C ends it.")
     if open_ and not webbrowser.open(listener.address):
         say("No browser could be opened; open the address yourself.", "yellow", stderr=True)
     server = make_server(app, listener)
@@ -95,10 +95,10 @@ def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
 
 
 def review_dataset(
-    place: Place, dataset: Path, by: str | None, port: int, open_: bool, quiet: bool
+    paths: Paths, dataset: Path, by: str | None, port: int, open_: bool, quiet: bool
 ) -> int:
     """Serve a dataset in a browser for a person to vet its questions; return the exit code."""
-    path = dataset if dataset.is_file() else place.root / dataset
+    path = dataset if dataset.is_file() else paths.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
         from graphrag.eval.store.database import open_store
@@ -106,15 +106,15 @@ def review_dataset(
 
     review = Review(path=path, materials={}, name=by or getpass.getuser())
     review.check()
-    if (place.folder is not None or place.has_config()) and place.store_path().exists():
-        with open_store(place.store_path()) as store:
+    if (paths.folder is not None or paths.has_config()) and paths.store_path().exists():
+        with open_store(paths.store_path()) as store:
             review = replace(review, doubts=store.doubts())
     try:
         with working(open_console(stderr=True, quiet=quiet), "Reading the text units"):
-            texts = run_coroutine(_read_texts(find_roots(place)))
+            texts = run_coroutine(_read_texts(find_roots(paths)))
         review = replace(review, materials=texts)
     except (ConfigError, IndexUnavailableError) as error:
-        _warn(f"quotes are shown without their place. {error}")
+        _warn(f"quotes are shown without their position. {error}")
     return _serve(make_review_app(review), port, path, open_)
 
 
@@ -131,17 +131,17 @@ async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
 
 
 def dashboard(
-    place: Place,
+    paths: Paths,
     to: Annotated[
         Path | None, option("The HTML file; default: dashboard.html in the results' folder.")
     ] = None,
     collector: Annotated[
-        Path | None, option("A MetricsCollector's file; default: metrics.db beside eval.db.")
+        Path | None, option("A MetricsCollector's file; default: metrics.db next to eval.db.")
     ] = None,
     quiet: Quiet = False,
 ) -> int:
     """Write every figure of every run over time as one self-contained HTML page."""
-    store_path = place.store_path()
+    store_path = paths.store_path()
     if collector is not None and not collector.is_file():
         msg = f"--collector: {collector} does not exist; name a MetricsCollector's file."
         raise UsageError(msg)
@@ -151,7 +151,7 @@ def dashboard(
         from graphrag.eval.web.runs import StorePages
 
     series = MetricsCollector(recorded) if recorded.is_file() else None
-    # Without a run the store's own sentence says so, unless something was recorded.
+    # Without a run the store's own error reports that, unless something was recorded.
     store = Path() if series is not None and not store_path.is_file() else store_path
     path = to or store_path.with_name(DASHBOARD_FILE)
     with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
@@ -160,35 +160,35 @@ def dashboard(
     return DONE
 
 
-def app_of(place: Place, patience_s: float = 2) -> "Starlette":
-    """Return the web app that serves the runs of a place.
+def app_of(paths: Paths, patience_s: float = 2) -> "Starlette":
+    """Return the web app that serves the runs of a folder of results.
 
-    ``patience_s``: seconds after which a page that is still being made says so.
+    ``patience_s``: seconds after which a waiting page is sent.
     """
     from graphrag.eval.cli.show_run import draw_page, page_state
     from graphrag.eval.web.app import make_app
 
     return make_app(
-        place.store_path(),
-        lambda run_id: asyncio.run(draw_page(place, run_id)),
+        paths.store_path(),
+        lambda run_id: asyncio.run(draw_page(paths, run_id)),
         patience_s,
-        lambda run_id: asyncio.run(page_state(place, run_id)),
+        lambda run_id: asyncio.run(page_state(paths, run_id)),
     )
 
 
 def draw_labels(
-    place: Place,
+    paths: Paths,
     name: str,
     metric: str = "correctness",
     questions: int = 80,
     seed: int = 0,
     quiet: bool = False,
 ) -> int:
-    """Draw responses of a run for people to label; write a CSV and a page beside the store.
+    """Draw responses of a run for people to label; write a CSV and a page next to the store.
 
     ``name``: the run. ``questions``: how many to draw at least. Returns the exit code 0.
     """
-    run_id = place.find_run(name, quiet=quiet)
+    run_id = paths.find_run(name, quiet=quiet)
     with starting(quiet):
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
@@ -196,7 +196,7 @@ def draw_labels(
         from graphrag.eval.store.database import open_store
         from graphrag.eval.web.labels import render_labels
 
-    store_path = place.store_path()
+    store_path = paths.store_path()
     notes = open_console(stderr=True, quiet=quiet)
     with working(notes, "Reading the run"), open_store(store_path) as store:
         run = read_audited_run(store, run_id, metric)

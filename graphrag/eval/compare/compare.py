@@ -54,8 +54,8 @@ class MetricPairs(NamedTuple):
     """The pairs of scores of one method on one metric, for the gate and the difference.
 
     - ``scores``: (new, baseline) of every question in the baseline, see ``gate_score``, except
-      those that neither run judged. The new score is None if the new run lacks the question or its
-      verdict, or judged it by another accepted answer.
+      questions that neither run judged. The new score is None if the new run lacks the question
+      or its verdict, or judged it by another accepted answer.
     - ``documents``: the document of each pair.
     - ``n_other_reference``: pairs with another accepted answer.
     """
@@ -67,13 +67,13 @@ class MetricPairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuestionChange:
-    """What became of one question of one method on one metric between two runs.
+    """The change of one question of one method on one metric between two runs.
 
     - ``document``, ``question``: "" and None if neither run knows it.
     - ``change``: "search failed" if it did in the new run, whatever it was before; "unscored" if a
       run lacks the verdict; "not compared" if a run lacks the question, or its accepted answer is
       another now.
-    - ``told``: the change in words.
+    - ``text``: the change in words.
     - ``seconds``: of the new run's search, None if not measured.
     - ``newly``: "wrong" or "right" if the question flipped, as the gate counts it: a failed search
       may be newly wrong, and a missing verdict flips nothing.
@@ -85,7 +85,7 @@ class QuestionChange:
     question_id: str
     question: str | None
     change: Change
-    told: str
+    text: str
     seconds: float | None = None
     newly: Literal["wrong", "right", ""] = ""
 
@@ -100,9 +100,9 @@ class MethodComparison:
     - ``only_new``, ``only_baseline``: ids of questions that only one run has to judge.
     - ``n_other_reference``: questions with another accepted answer now.
     - ``n_unanswered``: failed searches and abstentions that count as not done well, of the new run
-      and of the baseline, among the questions that both hold.
+      and of the baseline, among the questions that both have.
     - ``changed_indexes``: documents whose index is another now.
-    - ``questions``: what became of every question that either run holds.
+    - ``questions``: the change of every question that either run has.
     """
 
     method: str
@@ -134,7 +134,7 @@ class MethodComparison:
 class RunComparison:
     """The comparison of two runs, from which every report is made.
 
-    ``warnings``: what makes the comparison weaker than it looks.
+    ``warnings``: reasons why the comparison is weaker than it looks.
     """
 
     new: RunMetadata
@@ -154,12 +154,12 @@ class RunComparison:
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
-    """Copy a run's rows beside the store as the pinned baseline, and return the file.
+    """Copy a run's rows into the pinned baseline next to the store, and return the file.
 
-    Raises UsageError if the run holds no row, StoreError if the file can't be written.
+    Raises UsageError if the run has no row, StoreError if the file can't be written.
     """
     if not run.rows:
-        raise UsageError(f"{run.metadata.name} holds no response to compare with; pin another run.")
+        raise UsageError(f"{run.metadata.name} has no response to compare with; pin another run.")
     path = baseline_path(store_path)
     pinned_at = datetime.now(UTC).isoformat(timespec="seconds")
     pinned = PinnedBaseline(format=1, pinned_at=pinned_at, metadata=run.metadata, rows=run.rows)
@@ -190,7 +190,7 @@ def read_metric_terms(texts: Sequence[str]) -> dict[str, float | None]:
             continue
         if name in _AMOUNTS:
             raise UsageError(
-                f"The gate does not decide on {name} since version 2.0.0: the line Cost says what "
+                f"The gate does not decide on {name} since version 2.0.0: the line Cost shows what "
                 "both runs took, --max-cost stops a run, and thresholds in eval_config.yaml are "
                 "means that a run must reach."
             )
@@ -223,7 +223,7 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
 
-    - ``methods``: None: those in both runs, in the order of the new run.
+    - ``methods``: None: the methods in both runs, in the order of the new run.
     - ``metrics``: the primary ones, or metric -> its own margin. With the methods they make the
       family over which Holm corrects both tests. None: correctness if both runs judged it, else the
       first metric of the new run that both judged.
@@ -303,9 +303,9 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
     """Return the metrics that both runs judged, in the new run's order; UsageError if none."""
     shared = [metric for metric in new if metric in baseline]
     if not shared:
-        ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
+        own, other = (", ".join(names) or "none" for names in (new, baseline))
         raise UsageError(
-            f"There is no metric to compare: the new run asks {ours}, the baseline {theirs}; "
+            f"There is no metric to compare: the new run asks {own}, the baseline {other}; "
             f"judge a run again with: {eval_line_here('judge', 'RUN', '--metrics', 'NAME')}"
         )
     return shared
@@ -338,16 +338,16 @@ def _list_methods(rows: Sequence[Row]) -> list[str]:
 def _choose_methods(
     new: Sequence[Row], baseline: Sequence[Row], names: Sequence[str] | None
 ) -> list[str]:
-    ours, theirs = _list_methods(new), _list_methods(baseline)
-    both = [method for method in ours if method in theirs]
+    own, other = _list_methods(new), _list_methods(baseline)
+    both = [method for method in own if method in other]
     for method in names or ():
         if method not in both:
-            msg = f"Not both runs hold method {method!r}{nearest(method, both)}"
+            msg = f"Not both runs have method {method!r}{nearest(method, both)}"
             raise UsageError(as_sentence(msg))
     if not both:
         raise UsageError(
-            f"No method is in both runs: the new run holds {', '.join(ours) or 'none'}, the "
-            f"baseline {', '.join(theirs) or 'none'}."
+            f"No method is in both runs: the new run has {', '.join(own) or 'none'}, the "
+            f"baseline {', '.join(other) or 'none'}."
         )
     return both if names is None else list(names)
 
@@ -357,7 +357,7 @@ def _list_lone_methods(
 ) -> list[str]:
     sides = ((NEW, _list_methods(new)), (BASELINE, _list_methods(baseline)))
     alone = {name: [m for m in methods if m not in chosen] for name, methods in sides}
-    return [f"only the {name} holds {', '.join(lone)}" for name, lone in alone.items() if lone]
+    return [f"only the {name} has {', '.join(lone)}" for name, lone in alone.items() if lone]
 
 
 def _compute_difference(pairs: MetricPairs) -> PairedDifference:
@@ -393,7 +393,7 @@ def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
 def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:
     """Join the rows of a method in two runs on document and question id.
 
-    Raises UsageError if a run holds several responses to a question.
+    Raises UsageError if a run has several responses to a question.
     """
     now, then = _by_key(new, method), _by_key(baseline, method)
     return Joined(
@@ -430,7 +430,7 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
 
     ``joined``: method -> its rows. It is an error if a question has other words under the same
     document and id, or if its id is only in another document. Case and blanks make no difference. A
-    warning tells of accepted answers that changed.
+    warning counts the accepted answers that changed.
     """
     pairs = {old.key: (new, old) for rows in joined.values() for new, old in rows.pairs}
     other = [pair for pair in pairs.values() if _has_other_words(*pair)]
@@ -456,18 +456,18 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
 def _list_changes(
     joined: Joined, judged: Joined, pairs: MetricPairs, key: MetricKey
 ) -> list[QuestionChange]:
-    def record(new: Row, old: Row, kind: Change, told: str) -> QuestionChange:
+    def record(new: Row, old: Row, kind: Change, text: str) -> QuestionChange:
         seconds, question = None if new is old else new.latency_s, new.question or old.question
-        return QuestionChange(*key, *old.key, question, kind, told, seconds)
+        return QuestionChange(*key, *old.key, question, kind, text, seconds)
 
     changes: list[QuestionChange] = []
     by_key = dict(zip((new.key for new, _ in judged.pairs), pairs.scores, strict=False))
     for new, old in joined.pairs:
         scores = by_key.get(new.key, (None, None))
-        kind, told = _compare_question(new, old, key[1])
+        kind, text = _compare_question(new, old, key[1])
         if kind not in ("unscored", "search failed") and None in scores:
-            kind, told = "not compared", "its accepted answer is another now"
-        change = record(new, old, kind, told)
+            kind, text = "not compared", "its accepted answer is another now"
+        change = record(new, old, kind, text)
         if None not in scores and scores[0] != scores[1]:
             change = replace(change, newly="right" if scores[0] else "wrong")
         changes.append(change)
@@ -479,17 +479,17 @@ def _list_changes(
 def _compare_question(new: Row, old: Row, metric: str) -> tuple[Change, str]:
     now, then = gate_score(new, metric), gate_score(old, metric)
     if new.censored:
-        return "search failed", f"the search failed; {BASELINE}: {_tell_state(old, metric)}"
+        return "search failed", f"the search failed; {BASELINE}: {_name_state(old, metric)}"
     for row, score, side in ((new, now, NEW), (old, then, BASELINE)):
         if score is None:
-            return "unscored", f"no verdict in the {side}: {_tell_state(row, metric)}"
-    told = f"{metric} {then} -> {now}: {_tell_state(old, metric)} -> {_tell_state(new, metric)}"
+            return "unscored", f"no verdict in the {side}: {_name_state(row, metric)}"
+    text = f"{metric} {then} -> {now}: {_name_state(old, metric)} -> {_name_state(new, metric)}"
     if now == then:
-        return "unchanged", told
-    return ("newly right" if now else "newly wrong"), told
+        return "unchanged", text
+    return ("newly right" if now else "newly wrong"), text
 
 
-def _tell_state(row: Row, metric: str) -> str:
+def _name_state(row: Row, metric: str) -> str:
     score = row.scores[metric]
     return row.states[metric].value.replace("_", " ") if score is None else f"judged {score}"
 
@@ -506,7 +506,7 @@ def _refuse_moved(joined: Mapping[str, Joined]) -> None:
     if moved:
         key, (now, before) = next(iter(moved.items()))
         raise UsageError(
-            f"{len(moved):,} questions stand in another document than under the same id in the "
+            f"{len(moved):,} questions are in another document than under the same id in the "
             f"baseline, e.g. {key}: in {now} now, in {before} then; {_remedy()}"
         )
 
@@ -521,7 +521,7 @@ def _by_key(rows: Sequence[Row], method: str) -> dict[QuestionKey, Row]:
     by_key = {row.key: row for row in own}
     if len(own) > len(by_key):
         raise UsageError(
-            f"A run holds {len(own)} responses of {method} to {len(by_key)} question ids; ids must "
+            f"A run has {len(own)} responses of {method} to {len(by_key)} question ids; ids must "
             "differ."
         )
     return by_key

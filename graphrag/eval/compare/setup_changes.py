@@ -1,4 +1,4 @@
-"""Lists, in words, what differs between two runs' settings and indexes."""
+"""Lists, in words, the differences between two runs' settings and indexes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
@@ -28,10 +28,10 @@ def list_setup_changes(
     methods: Sequence[str],
     facts: tuple[Indexes, Indexes] = ({}, {}),
 ) -> list[str]:
-    """Return what differs between two runs' setups, each as ``meaning (key: before -> now)``.
+    """Return the differences between two runs' setups, each as ``meaning (key: before -> now)``.
 
     A section that one of them lacks is listed as not known. Methods that are not among ``methods``
-    are left out. ``facts``: what is known of the new run's indexes and the baseline's, besides
+    are left out. ``facts``: what is known of the new run's indexes and the baseline's, except
     their fingerprints.
     """
     changes: list[str] = []
@@ -48,7 +48,7 @@ def list_setup_changes(
         changes += _list_method_changes(new, baseline, methods)
     if unknown:
         return [*changes, f"not known whether the runs agree in: {', '.join(unknown)}"]
-    old, now = (  # only of setups that are whole is a section that is missing a default
+    old, now = (  # only in complete setups does a missing section mean a default
         RunSetup({k: setup.root[k] for k in _OF_THE_RUN if k in setup.root})
         for setup in (baseline, new)
     )
@@ -63,7 +63,7 @@ def _describe_change(
     sides: tuple[Mapping[str, object], Mapping[str, object]],
     facts: tuple[Indexes, Indexes],
 ) -> str:
-    """Return what became of one key, with the meaning of a hash instead of the hash."""
+    """Return the change of one key, with the meaning of a hash instead of the hash."""
     old, now = sides
     if section == "dataset" and key == "fingerprint":
         return "other questions or answers"
@@ -116,7 +116,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
 
 
 def _settings_of(described: Mapping[str, object] | None) -> dict[str, object]:
-    """Return what a setup says of a method, without the index; settings by their plain names."""
+    """Return a method's part of a setup, without the index; settings by their plain names."""
     values = {key: value for key, value in (described or {}).items() if key != "index"}
     settings = cast("Mapping[str, object]", values.pop("settings", {}))
     return {**settings, **values}
@@ -129,7 +129,7 @@ def changed_indexes(
 
     An index is known by the fingerprint of its tables; a rebuild gives every row another id, and so
     changes it. The fingerprint does not cover the vectors, so another embedding model counts as
-    another index as well. ``documents``: those that are compared; with "" among them, all count,
+    another index as well. ``documents``: the compared ones; with "" among them, all count,
     because documents are not known.
     """
     now, then = (

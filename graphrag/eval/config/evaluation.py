@@ -54,7 +54,7 @@ IN_PLACE_OF = {
     "output_dir": ("output", "dir"),
     "save_intermediate": ("output", "save_intermediate"),
 }
-"""Setting under its own name -> the section, and its key if any, that it stands for."""
+"""Setting under its own name -> its section, and its key there, if any."""
 
 
 MethodName = Annotated[
@@ -69,7 +69,7 @@ MethodName = Annotated[
         }
     ),
 ]
-"""The name of a method; in the file a whole variant may stand in its place."""
+"""The name of a method; in the file a full variant may replace it."""
 
 
 def _add_form(form: dict[str, JsonValue]) -> Callable[[JsonDict], None]:
@@ -97,7 +97,7 @@ class EvaluationConfig(FrozenSection):
     Notes
     -----
     You may give ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` instead
-    of the keys that they stand for, and read them in either case. A setting that is given both ways
+    of the keys that they replace, and read them in either case. A setting that is given both ways
     is refused.
 
     Examples
@@ -123,7 +123,7 @@ class EvaluationConfig(FrozenSection):
     equal_terms: EqualTerms | None = Field(
         default=None, json_schema_extra=_add_form({"type": "boolean"})
     )
-    """One form of answer and one context budget for all methods; ``true`` in the file stands for
+    """One form of answer and one context budget for all methods; ``true`` in the file means
     the defaults. None: each method keeps its own."""
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -275,7 +275,7 @@ class EvaluationConfig(FrozenSection):
         file = Path(path)
         values = read_written(file, str(file), _describe_missing(file))
         if values is not None and not isinstance(values, dict):
-            raise ConfigError(f"{file} must hold keys and values, not {type(values).__name__}.")
+            raise ConfigError(f"{file} must contain keys and values, not {type(values).__name__}.")
         settings = cast("dict[str, object]", values or {})
         if "root" in settings:
             raise ConfigError(f"{file}: unknown key 'root'; pass --root instead.")
@@ -355,12 +355,12 @@ class EvaluationConfig(FrozenSection):
         if folder is None:
             return key
         root = self.root.resolve()
-        whole = (root / folder).resolve()
+        resolved = (root / folder).resolve()
         for own, project in self.indexes.items():
-            if (root / project).resolve() == whole:
+            if (root / project).resolve() == resolved:
                 return own
         written = (f for v in self.variants.values() for f in (v.index or {}).values())
-        name = PurePath(next(f for f in written if (root / f).resolve() == whole)).as_posix()
+        name = PurePath(next(f for f in written if (root / f).resolve() == resolved)).as_posix()
         return f"./{name}" if name in self.indexes else name
 
     def projects(self, keys: Iterable[str] | None = None) -> dict[str, Path]:
@@ -428,10 +428,10 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
         if name not in settings:
             continue
         value: object = to_jsonable_python(settings.pop(name), fallback=lambda other: other)
-        whole = settings.get(section)
-        if key and whole is not None and not isinstance(whole, Mapping):
-            raise ValueError(f"{section} must hold keys and values, not {type(whole).__name__}")
-        content = cast("Mapping[str, object]", whole or {})
+        before = settings.get(section)
+        if key and before is not None and not isinstance(before, Mapping):
+            raise ValueError(f"{section} must contain keys and values, not {type(before).__name__}")
+        content = cast("Mapping[str, object]", before or {})
         if (key in content) if key else (section in settings):
             raise ValueError(
                 f"{name} and {section}{f'.{key}' if key else ''} are one setting; give one of them"
@@ -441,7 +441,7 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _load_own(settings: dict[str, object]) -> dict[str, object]:
-    """Load the judges and measures given as ``module:object``, and put their names in place."""
+    """Load the judges and measures given as ``module:object``, and replace them by their names."""
     root, loaded = Path(str(settings.get("root") or "")), dict(settings)
 
     def name(kind: Literal["metrics", "measures"], values: object) -> object:
@@ -456,11 +456,11 @@ def _load_own(settings: dict[str, object]) -> dict[str, object]:
         by_name = cast("Mapping[str, object]", least)
         names = load_parts("metrics", by_name, root, BUILT_IN)
         loaded["thresholds"] = dict(zip(names, by_name.values(), strict=True))
-    places: tuple[tuple[str, str, Literal["metrics", "measures"]], ...] = (
+    lists: tuple[tuple[str, str, Literal["metrics", "measures"]], ...] = (
         ("judge", "graded", "metrics"),
         ("measures", "further", "measures"),
     )
-    for section, key, kind in places:
+    for section, key, kind in lists:
         values = settings.get(section)
         if isinstance(values, Mapping) and key in values:
             content = cast("Mapping[str, object]", values)

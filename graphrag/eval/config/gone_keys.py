@@ -1,4 +1,4 @@
-"""Removes keys of eval_config.yaml that are no longer read, and says what to do instead."""
+"""Removes keys of eval_config.yaml that are no longer read, and returns what to do instead."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -13,7 +13,7 @@ GONE_KEYS: Mapping[str, str] = {
     "judge.cache": "Gone since 2.0.0; --resume continues an unfinished run and asks nothing twice.",
     "judge.max_input_tokens": "Gone since 2.0.0; litellm's map says how much the judge reads.",
     "judge.timeout_s": "Gone since 2.0.0; set timeout in call_args of the judge's model.",
-    "measures.aspect_share": "Gone since 2.0.0; 60 % of an aspect's words have to stand together.",
+    "measures.aspect_share": "Gone since 2.0.0; 60 % of an aspect's words have to be together.",
     "output.allow_outside": "Gone since 2.0.0; name a folder outside of the root by --output.",
     "request_timeout_s": "Gone since 2.0.0; a request may take half of timeout_s, and at least "
     "60 s. For another limit set timeout in call_args of the model.",
@@ -23,7 +23,7 @@ GONE_KEYS: Mapping[str, str] = {
 
 GONE_MEASURES: Mapping[str, str] = dict.fromkeys(
     ("path_edges_exist", "path_joins_meet", "path_edges_supported", "answer_entities_traced"),
-    "Gone since 2.0.0; citation_validity and citations_in_index say whether citations hold.",
+    "Gone since 2.0.0; citation_validity and citations_in_index check the citations.",
 )
 """Measure in ``measures.criteria`` -> since when it is gone, and what to do instead."""
 

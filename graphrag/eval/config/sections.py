@@ -114,9 +114,9 @@ class DatasetSettings(FrozenSection):
     path: str = "eval/qa_eval.json"
     """Relative to the root."""
     columns: dict[str, str] = Field(default_factory=dict[str, str])
-    """Field -> heading of its column, if the headings don't tell."""
+    """Field -> heading of its column, if the headings don't show it."""
     encoding: str | None = None
-    """The encoding of the file, such as ``gbk``; None: UTF-8, or as the file itself tells."""
+    """The encoding of the file, such as ``gbk``; None: UTF-8, or as detected."""
 
     @field_validator("encoding")
     @classmethod
@@ -192,7 +192,7 @@ class JudgeSettings(FrozenSection):
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """The scorers that are asked beside the metrics, except those of ``pairwise``."""
+        """The scorers that are asked in addition to the metrics, except those of ``pairwise``."""
         own = ("rubric", "quality", "assertions")
         return (*(name for name in own if getattr(self, name)), *self.graded)
 
@@ -207,11 +207,11 @@ _IN_BRACES = re.compile(r"\$\{\w+\}")
 
 
 class HttpService(FrozenSection):
-    """A service behind HTTP that answers one question per request, and the places in its reply.
+    """A service behind HTTP that answers one question per request, and the paths in its reply.
 
-    A place is a path of keys with dots between them, such as ``usage.prompt_tokens``. A number is a
-    position in a list, and ``*`` is each of its items: ``passages.*.text``. A value that is missing
-    at its place is unknown; only the answer must be there.
+    A path is keys with dots between them, such as ``usage.prompt_tokens``. A number is a position
+    in a list, and ``*`` is each of its items: ``passages.*.text``. A value that is missing at its
+    path is unknown; only the answer must be there.
     """
 
     url: str
@@ -223,20 +223,20 @@ class HttpService(FrozenSection):
     """Header -> its value. Write a key as ``${NAME}``, a variable of the environment or of .env: a
     key written here would be stored with the run."""
     answer: str = "answer"
-    """The place of the answer, a text."""
+    """The path of the answer, a text."""
     contexts: str | None = None
-    """The place of the texts that were retrieved, best first. None, or a reply without any:
+    """The path of the texts that were retrieved, best first. None, or a reply without any:
     unknown, and metrics that read the context are not judged."""
     llm_calls: Annotated[int, Field(ge=0)] | str | None = None
-    """The place of the number of completions, or the number itself if every question takes the
+    """The path of the number of completions, or the number itself if every question takes the
     same."""
     prompt_tokens: str | None = None
-    """The place of the number of prompt tokens."""
+    """The path of the number of prompt tokens."""
     output_tokens: str | None = None
-    """The place of the number of output tokens. Unless all three numbers are known, none is
+    """The path of the number of output tokens. Unless all three numbers are known, none is
     shown."""
     cost_usd: str | None = None
-    """The place of the cost in US dollars."""
+    """The path of the cost in US dollars."""
     version: str | None = None
     """Any text. If the service changes behind its address, give another one: it makes new runs."""
 
@@ -249,7 +249,7 @@ class HttpService(FrozenSection):
                 msg = f"headers.{name}: name a variable of the environment, such as ${{RAG_KEY}}"
                 raise ValueError(msg)
         if "{question}" not in f"{self.url}{self.body}":
-            msg = "neither url nor body holds {question}, so the service would not be asked it"
+            msg = "neither url nor body contains {question}, so the service would not be asked it"
             raise ValueError(msg)
         return self
 
@@ -277,7 +277,7 @@ class Variant(BaseModel):
         if self.method is None and self.index is not None:
             raise ValueError("index names other projects for a method, and none is given")
         if self.method is None and self.changes:
-            kind = "a function takes" if self.http is None else "a service beside http takes"
+            kind = "a function takes" if self.http is None else "an HTTP service takes"
             raise ValueError(f"{kind} no settings, but {', '.join(self.changes)} is given")
         return self
 
@@ -314,7 +314,7 @@ class MeasuresSettings(FrozenSection):
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other name of an entity -> its name."""
     further: tuple[str, ...] = ()
-    """Your own measures, as ``module:object``, beside the built-in ones."""
+    """Your own measures, as ``module:object``, in addition to the built-in ones."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
     """Reported as met or missed, without effect on the exit code. Your list replaces the default
     one; an empty list means no criteria."""

@@ -29,7 +29,7 @@ from graphrag.eval.errors import DatasetError
 from graphrag.text.accepted_answers import join_answers
 
 NO_DOCUMENT = "Supporting passages or articles that the files do not have"
-NOT_IN_DOCUMENT = "Supporting sentences, quotes or answers that their passage does not hold"
+NOT_IN_DOCUMENT = "Supporting sentences, quotes or answers that their passage does not contain"
 _NOT_READ = "Rows that can't be read, left out"
 _LOCAL_ONLY = "Questions that only their own passages do not answer, left out"
 _NO_VARIABLE = "Tests without a variable question, query, input or prompt, left out"
@@ -47,14 +47,14 @@ class Document(NamedTuple):
 
 
 class Support(NamedTuple):
-    """Where an answer stands: a document, or its title, and a quote of it, or ""."""
+    """Where an answer is: a document, or its title, and a quote of it, or ""."""
 
     document: Document | str
     quote: str = ""
 
 
 class Entry(NamedTuple):
-    """What a row contains: documents, a question as a dataset's row, and where its answer stands.
+    """The content of a row: documents, a question as a dataset's row, and where its answer is.
 
     ``row`` is None without a question. ``problems`` are to be noted for the user.
     """
@@ -134,7 +134,7 @@ class _Question(_Row):
     question: str = Field(
         validation_alias=AliasChoices("question", "query", "user_input", "question_text")
     )
-    # Where a row has a reference as well, its `answer` is what a system said.
+    # Where a row has a reference as well, its `answer` is a system's response.
     answers: Texts = Field(
         [], validation_alias=AliasChoices("reference", "ground_truth", "answer", "answers")
     )
@@ -250,7 +250,7 @@ class _UltraDomain(_Question):
 class _BenchmarkQED(_Question):
     keys = ({"question_text"}, {"id", "text"})
     question: str = Field(validation_alias=AliasChoices("question_text", "text"))
-    # Its files of answers have this field too, for what a system said.
+    # Its files of answers have this field too, for a system's response.
     answers: Texts = Field([], validation_alias="reference")
     assertions: Texts = Field(
         [], validation_alias=AliasChoices("assertions", AliasPath("attributes", "assertions"))
@@ -320,7 +320,7 @@ class _Promptfoo(_Row):
         assertions: list[JsonValue] = []
         problems: list[Problem] = []
         for assertion in self.asserted:
-            # What a file or a template says is not known here.
+            # The text of a file or a template is not known here.
             is_literal = not any("file://" in value or "{{" in value for value in assertion.value)
             if is_literal and assertion.type in _ANSWERS:
                 answers += assertion.value
@@ -357,7 +357,7 @@ class Format:
     """A format: the model of its rows, where it comes from, and its license.
 
     ``license`` is the one under which its authors publish it; None if each user makes their own
-    data. ``by_passage``: whether a question's sources are whole passages; otherwise they are quotes
+    data. ``by_passage``: whether a question's sources are full passages; otherwise they are quotes
     from its articles.
     """
 
@@ -430,7 +430,7 @@ def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator
     for file in files:
         rows = _rows(file, reading)
         if not rows:
-            raise DatasetError(f"{file} holds no rows.")
+            raise DatasetError(f"{file} has no rows.")
         _check_format(name, rows[0], file)
         for number, row in enumerate(rows, 1):
             where = f"{file.name}, row {number}"
@@ -451,7 +451,7 @@ def _rows(file: Path, reading: Reading) -> list[Mapping[str, object]]:
         value, warnings, _ = read_rows(file, {})
     reading.warnings += warnings
     if not isinstance(value, list):
-        raise DatasetError(f"{file} holds neither rows nor an object with rows.")
+        raise DatasetError(f"{file} has neither rows nor an object with rows.")
     # BenchmarkQED's questions may be texts alone.
     return [
         cast("Mapping[str, object]", row) if isinstance(row, dict) else {"question_text": row}

@@ -40,7 +40,7 @@ from graphrag.text.message_phrases import shorten
 TIME_LIMIT_TAG = "time_limit_s"
 """The column with the seconds that a sample may take."""
 VETTED = "vetted_by"
-"""The column that says which person accepted or mended a row; null if nobody has yet."""
+"""The column with the person who accepted or mended a row; null if nobody has yet."""
 _TAGS = "tags"
 Weight = Literal["vital", "okay"]
 _AUTOQ = {"id", "text", "question_type", "attributes"}
@@ -76,7 +76,7 @@ class Assertion(Statement):
 
 
 def _unfold_assertion(value: object) -> object:
-    """Refuse unknown keys of an assertion, except beside BenchmarkQED's ``statement``.
+    """Refuse unknown keys of an assertion, except with BenchmarkQED's ``statement``.
 
     Null values, as in the columns of a Parquet file, are left out.
     """
@@ -119,7 +119,7 @@ class Sample(Stored):
 
     - ``id``: the row's own id, else a hash of its key and question.
     - ``imdb_key``: the key of the index that is asked.
-    - ``ground_truth``: "" if the row says only where the answer stands, or what it must say.
+    - ``ground_truth``: "" if the row says only where the answer is, or what it must say.
     - ``answerable``: False if the right answer is that the documents do not say.
     - ``tags``: every other column, and the row's own tags under ``tags``.
     """
@@ -139,7 +139,7 @@ class Sample(Stored):
 
     @property
     def lacks_answer(self) -> bool:
-        """Whether the row only says where the answer stands or what it must say, not what it is."""
+        """Whether the row only says where the answer is or what it must say, not what it is."""
         return not self.ground_truth and bool(self.expected_sources or self.assertions)
 
     @property
@@ -185,7 +185,7 @@ def _check_text(value: str) -> str:
     if len(value) > MAX_CHARACTERS:
         raise ValueError(f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}")
     if "\x00" in value:
-        raise ValueError("it holds a NUL character")
+        raise ValueError("it contains a NUL character")
     return value
 
 
@@ -211,7 +211,7 @@ class _Row(BaseModel):
     @field_validator(*LIST_FIELDS, mode="before")
     @classmethod
     def _one_or_none(cls, value: object) -> object:
-        as_list = getattr(value, "tolist", None)  # an array, as a data frame holds lists
+        as_list = getattr(value, "tolist", None)  # an array, as a data frame has for lists
         return [value] if isinstance(value, str) else as_list() if as_list else value
 
 
@@ -227,7 +227,7 @@ def read_samples(
     path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
 ) -> list[Sample]:
     """Read the samples of a dataset as :func:`read_dataset` does; warnings are UserWarnings."""
-    return _tell_warnings(read_dataset(path, only_key, columns))
+    return _issue_warnings(read_dataset(path, only_key, columns))
 
 
 def read_dataset(
@@ -239,7 +239,7 @@ def read_dataset(
     """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
 
     - ``only_key``: the key for rows that name none, if only one index is configured.
-    - ``columns``: field -> heading of its column, where the headings do not tell.
+    - ``columns``: field -> heading of its column, where the headings do not show it.
     - ``encoding``: the encoding of the file; None: it is detected.
 
     An exact repetition of a row is asked once. A question that occurs with several answers is asked
@@ -272,11 +272,11 @@ def fingerprint_samples(samples: Sequence[Sample]) -> str:
 
 def count_gold(samples: Sequence[Sample]) -> int | None:
     """Return how many samples a person has vetted; None if no row says whether one has."""
-    told = [sample.tags[VETTED] for sample in samples if VETTED in sample.tags]
-    return sum(map(bool, told)) if told else None
+    vetted = [sample.tags[VETTED] for sample in samples if VETTED in sample.tags]
+    return sum(map(bool, vetted)) if vetted else None
 
 
-def _tell_warnings(dataset: Dataset) -> list[Sample]:
+def _issue_warnings(dataset: Dataset) -> list[Sample]:
     for warning in dataset.warnings:
         warn(warning, stacklevel=3)
     return dataset.samples
@@ -299,13 +299,13 @@ def _parse_rows(
         ],
     )
     if not rows:
-        raise NoRowsError(f"{source} holds no rows; add at least one question.")
+        raise NoRowsError(f"{source} has no rows; add at least one question.")
     rows = [  # a missing value is None, not NaN or NA as in a data frame
         {k: _plain_value(v) for k, v in row.items()}
         for row in cast("Sequence[Mapping[str, object]]", rows)
     ]
     flat = [unfold_autoq(row) for row in rows]
-    found = _Samples(source=source, merges=merges)
+    collected = _Samples(source=source, merges=merges)
     # AutoQ finds no assertions for some of its questions.
     bare = {n for n, row in enumerate(flat, 1) if row is not rows[n - 1] and not row["assertions"]}
     bare = bare if len(bare) < len(rows) else set[int]()
@@ -313,15 +313,15 @@ def _parse_rows(
         if number in bare:
             continue
         try:
-            found.add(number, parse_sample(row, f"{source}: row {number}", only_key))
+            collected.add(number, parse_sample(row, f"{source}: row {number}", only_key))
         except DatasetError as error:
-            found.faults.append(str(error))
-    refuse_faults(source, found.faults)
-    warnings = found.warnings()
+            collected.faults.append(str(error))
+    refuse_faults(source, collected.faults)
+    warnings = collected.warnings()
     if bare:
         left_out = f"{source}: {len(bare)} of AutoQ's questions have no assertions: left out"
         warnings.insert(0, left_out)
-    return Dataset([sample for _, sample in found.first_row.values()], tuple(warnings))
+    return Dataset([sample for _, sample in collected.first_row.values()], tuple(warnings))
 
 
 def _plain_value(value: object) -> object:
@@ -375,16 +375,16 @@ class _Samples:
 
     def warnings(self) -> list[str]:
         """Return warnings about questions that occur more than once."""
-        told: list[str] = []
-        for places, how in (
+        warnings: list[str] = []
+        for rows, how in (
             (self._repeated, "with the same answer, and asked once"),
             (self._merged, "with another answer, and asked once: each answer is accepted"),
         ):
-            if places:
-                times = "question is" if len(places) == 1 else "questions are"
-                n = f"{len(places)} {times} there again {how}"
-                told.append(f"{self.source}: {n} (e.g. rows {places[0]})")
-        return told
+            if rows:
+                times = "question is" if len(rows) == 1 else "questions are"
+                n = f"{len(rows)} {times} there again {how}"
+                warnings.append(f"{self.source}: {n} (e.g. rows {rows[0]})")
+        return warnings
 
 
 def _may_merge(first: Sample, second: Sample) -> bool:
@@ -402,7 +402,7 @@ def _merge(first: Sample, second: Sample) -> Sample:
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:
-    """Return what two rows of one question must agree on: answer, assertions, or else sources."""
+    """Return the values that rows of one question must share: answer, assertions, else sources."""
     sources = sample.expected_sources if sample.lacks_answer else ()
     return fold_wording(sample.ground_truth), sample.assertions, sources
 
@@ -427,7 +427,7 @@ def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) ->
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
-        msg = f"{where} holds half of a character (a lone surrogate); mend its text."
+        msg = f"{where} contains half of a character (a lone surrogate); mend its text."
         raise DatasetError(msg) from error
     try:
         read = _Row.model_validate(
@@ -439,16 +439,16 @@ def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) ->
         problem = "is missing" if first["type"] == "missing" else problem
         if first["type"].startswith("bool_"):
             problem = f"must be true or false, not {first['input']!r}"
-        name, *place = first["loc"]
-        if name == "assertions" and place:
-            name = " ".join(["assertion", str(int(place[0]) + 1), *map(str, place[1:])])
+        name, *path = first["loc"]
+        if name == "assertions" and path:
+            name = " ".join(["assertion", str(int(path[0]) + 1), *map(str, path[1:])])
         raise DatasetError(f"{where}: {name} {problem}.") from error
     tags = dict(read.model_extra or {})
     key = read.imdb_key or only_key
     answer = read.answer if read.answerable else read.answer or DECLINED
     if not (answer or any(read.expected_sources) or read.assertions):
         problem = (
-            "answer is missing; give it, or expected_sources, where the answer stands, or "
+            "answer is missing; give it, or expected_sources, where the answer is, or "
             "assertions, what it must say"
         )
         raise DatasetError(f"{where}: {problem}.")
@@ -500,7 +500,7 @@ def as_samples(
         msg = f"the dataset mixes samples ({len(samples)} of {len(rows)}) and rows; give one kind."
         raise DatasetError(msg)
     only_key = keys[0] if len(keys) == 1 else None
-    return _tell_warnings(_parse_rows(rows, only_key, "the dataset", {}, ()))
+    return _issue_warnings(_parse_rows(rows, only_key, "the dataset", {}, ()))
 
 
 def check_keys(samples: Sequence[Sample], keys: Collection[str]) -> None:

@@ -28,7 +28,7 @@ MAX_CHARACTERS = 131_072
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 _TEXT = ("", ".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org")
 ROWS_UNDER = ("questions", "data", "samples")
-"""The keys under which a JSON object may hold its list of rows."""
+"""The keys under which a JSON object may have its list of rows."""
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _WORKBOOK = "save the sheet as CSV (UTF-8)"
@@ -73,7 +73,7 @@ _FIELD_OF = {name: field for field, names in FIELDS.items() for name in names}
 class RowsRead(NamedTuple):
     """The rows of a file, heading -> value, and warnings about how they were read.
 
-    ``headings`` are those of a table, also of columns that are blank; in other formats they stand
+    ``headings`` are those of a table, also of columns that are blank; in other formats they are
     in the rows.
     """
 
@@ -83,7 +83,7 @@ class RowsRead(NamedTuple):
 
 
 def read_rows(file: Path, columns: Mapping[str, str], encoding: str | None = None) -> RowsRead:
-    """Read the rows of a dataset file, whose ending tells the format.
+    """Read the rows of a dataset file in the format that its ending names.
 
     ``columns``, field -> heading, helps to find the delimiter and the lists of a table.
     ``encoding`` is that of the file; None: it is detected. Raises DatasetError, which names the
@@ -129,9 +129,9 @@ def _content(file: Path, is_text: bool = True) -> bytes:
     if not content.strip():
         raise DatasetError(f"The dataset {file} is empty; add at least one question.")
     start = content[:200].lstrip().lower()
-    for head, what in _NO_TEXT.items():
+    for head, reason in _NO_TEXT.items():
         if start.startswith(head.lower()) and (is_text or head == LFS_HEAD):
-            raise DatasetError(f"The dataset {file} can't be read: {what}.")
+            raise DatasetError(f"The dataset {file} can't be read: {reason}.")
     return content
 
 
@@ -150,7 +150,7 @@ def decode_text(
         raise DatasetError(f"{file} can't be read: {error}; save it as UTF-8{named}.") from error
     if "\x00" in text:
         line = text[: text.index("\x00")].count("\n") + 1
-        raise DatasetError(f"{file}, line {line} holds a NUL character; save it as UTF-8 text.")
+        raise DatasetError(f"{file}, line {line} contains a NUL character; save it as UTF-8 text.")
     if guess is None:
         return text, ()
     return text, (
@@ -163,7 +163,7 @@ def _json_lines(file: Path, text: str) -> list[object]:
     """Return the value of each line that is not blank; a DatasetError names all faulty lines."""
     rows: list[object] = []
     faults: list[str] = []
-    # Not splitlines: a JSON text may hold other line separators.
+    # Not splitlines: a JSON text may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         try:
             rows += [_json(line, f"{file}, line {number}")] if line.strip() else []
@@ -176,17 +176,17 @@ def _json_lines(file: Path, text: str) -> list[object]:
 _MOST_FAULTS = 10
 
 
-def refuse_faults(source: object, faults: Sequence[str], what: str = "rows") -> None:
+def refuse_faults(source: object, faults: Sequence[str], kind: str = "rows") -> None:
     """Raise one DatasetError for all faults of a source's rows, if there are any."""
     if len(faults) < 2:
         for fault in faults:
             raise DatasetError(fault)
         return
-    told = [
+    shown = [
         fault.removeprefix(f"{source}").lstrip(":, ").rstrip(".") for fault in faults[:_MOST_FAULTS]
     ]
-    more = f"; and {len(faults) - len(told):,} more" if len(faults) > len(told) else ""
-    raise DatasetError(f"{source}: {len(faults):,} {what} can't be used: {'; '.join(told)}{more}.")
+    more = f"; and {len(faults) - len(shown):,} more" if len(faults) > len(shown) else ""
+    raise DatasetError(f"{source}: {len(faults):,} {kind} can't be used: {'; '.join(shown)}{more}.")
 
 
 def _json_rows(file: Path, text: str) -> list[object]:
@@ -202,7 +202,7 @@ def _json_rows(file: Path, text: str) -> list[object]:
             f"found: {listed or 'none'}"
         )
     if not isinstance(values, list):
-        raise DatasetError(f"{file} must hold a JSON list of rows, {problem}.")
+        raise DatasetError(f"{file} must contain a JSON list of rows, {problem}.")
     return cast("list[object]", values)
 
 
@@ -235,7 +235,7 @@ def _table_rows(
         if len(cells) < len(header) or any(cells[len(header) :]) or extra:
             raise DatasetError(
                 f"{where} has {len(cells)} cells, the header has {len(named)} columns; is a cell "
-                f"that holds {_DELIMITERS.get(delimiter, repr(delimiter))} not in double quotes?"
+                f"that contains {_DELIMITERS.get(delimiter, repr(delimiter))} not in double quotes?"
             )
         rows.append(
             {
@@ -280,12 +280,12 @@ def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
     best = max(_DELIMITERS, key=n_known)
     if n_known(best):
         return best
-    # Nothing is known: the columns that the refusal shows should be whole ones.
+    # Nothing is known: the columns that the refusal shows should be complete.
     return max(_DELIMITERS, key=text.lstrip().partition("\n")[0].count)
 
 
 def _to_list(cell: str) -> list[object]:
-    """Read a cell that holds a list: a JSON list of texts or objects, or entries between bars."""
+    """Read a cell with a list: a JSON list of texts or objects, or entries between bars."""
     if cell.lstrip().startswith(('["', "[{")):
         try:
             values = json.loads(cell)
@@ -323,7 +323,7 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
 def _bounded_rows(file: Path, metadata: Any) -> int:
     """Return how many rows to read at once; refuse a table larger than any dataset.
 
-    A few bytes may stand for millions of equal rows or entries of a list, and each row of a group
+    A few bytes may encode millions of equal rows or entries of a list, and each row of a group
     may contain all that the group contains.
     """
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
@@ -338,10 +338,10 @@ def _bounded_rows(file: Path, metadata: Any) -> int:
     return max(1, min(1_000, _BYTES_AT_ONCE // max(1, largest)))
 
 
-def _size_error(file: Path, what: str) -> DatasetError:
+def _size_error(file: Path, content: str) -> DatasetError:
     most = f"{_MOST_ROWS:,} rows, {_MOST_VALUES:,} values, {MOST_BYTES:,} bytes"
     row = f"{_MOST_BYTES_A_ROW:,} in a row"
-    return DatasetError(f"{file} holds {what}; at most {most} and {row} are read. Write fewer.")
+    return DatasetError(f"{file} has {content}; at most {most} and {row} are read. Write fewer.")
 
 
 def _json(text: str, where: str) -> object:
@@ -350,12 +350,12 @@ def _json(text: str, where: str) -> object:
     except (ValueError, RecursionError) as error:
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
         has_lines = "\n{" in text and str(error).startswith("Extra data")
-        hint = "; if each line holds a row, end its name in .jsonl" if has_lines else ""
+        hint = "; if each line has a row, end its name in .jsonl" if has_lines else ""
         raise DatasetError(f"{where} is not valid JSON: {problem}{hint}.") from error
 
 
 def _refuse_constant(name: str) -> None:
-    """Refuse NaN and Infinity, which JSON does not have and no results file could hold."""
+    """Refuse NaN and Infinity, which JSON does not have and no results file could contain."""
     raise ValueError(f"{name} is not a value; use null")
 
 
@@ -388,9 +388,9 @@ def map_rows(
 ) -> list[dict[str, object]]:
     """Rename the columns of rows to their fields; other columns keep their names.
 
-    ``columns``, field -> heading, says what the headings do not tell. ``headings`` are those of
-    columns that may be blank in every row. Raises DatasetError, which says how to map a field that
-    is missing.
+    ``columns``: field -> heading, for headings that don't name their field. ``headings`` are those
+    of columns that may be blank in every row. Raises DatasetError, which says how to map a field
+    that is missing.
     """
     try:
         check_columns(columns)
@@ -406,7 +406,7 @@ def map_rows(
             named.setdefault(field, []).append(heading)
     for field, candidates in named.items():
         own = [heading for heading in candidates if heading_key(heading) == field]
-        if own and field != "answer":  # an answer beside a reference may be what a system said
+        if own and field != "answer":  # an answer with a reference may be a system's response
             named[field] = own
     needed = {"question": ("question",), "answer": ("answer", *_INSTEAD_OF_ANSWER)}
     missing = [field for field, any_of in needed.items() if not {*columns, *named} & {*any_of}]
@@ -447,7 +447,7 @@ def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:
     example = ", ".join(f"{field}: COLUMN" for field in missing)
     names = "; ".join(f"{field}: {', '.join(FIELDS[field])}" for field in missing)
-    other = f" {' or '.join(_INSTEAD_OF_ANSWER)} may stand in for the answer."
+    other = f" {' or '.join(_INSTEAD_OF_ANSWER)} may replace the answer."
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_list_headings(headings)}; names known: {names}); say which in {config_name()}, under "
@@ -485,8 +485,8 @@ def read_texts(folder: Path, encoding: str | None = None) -> Texts:
     no text (and says what it has), or if a text's encoding can't be detected.
     """
     if not folder.is_dir():
-        what = "is a file; name the folder that it is in" if folder.exists() else "does not exist"
-        raise DatasetError(f"The folder {folder} {what}.")
+        fault = "is a file; name the folder that it is in" if folder.exists() else "does not exist"
+        raise DatasetError(f"The folder {folder} {fault}.")
     documents: dict[str, str] = {}
     left_out: dict[str, str] = {}
     warnings: list[str] = []
@@ -516,8 +516,8 @@ def read_texts(folder: Path, encoding: str | None = None) -> Texts:
         raise DatasetError(f"The folder {folder} is empty; put your texts there, as .txt or .md.")
     name, why = next(iter(left_out.items()))
     n = f"none of its {len(left_out):,} files" if len(left_out) > 1 else "its only file is none"
-    msg = f"The folder {folder} holds no text: {n}, as in {name} ({why})"
-    raise DatasetError(f"{msg}; save what it holds as .txt or .md.")
+    msg = f"The folder {folder} has no text: {n}, as in {name} ({why})"
+    raise DatasetError(f"{msg}; save its content as .txt or .md.")
 
 
 def _list_files(folder: Path) -> Iterator[Path]:

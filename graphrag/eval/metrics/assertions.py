@@ -168,12 +168,12 @@ async def _grade(judge: JudgeModel, material: Material) -> Grading:
     return result.to_dict(), [result.failure]
 
 
-def _tell(value: Mapping[str, object]) -> Iterator[str]:
+def _list_rulings(value: Mapping[str, object]) -> Iterator[str]:
     for ruling in AssertionEvaluation.from_dict(value).rulings:
         end = {True: "met", False: "not met", None: "unscored"}[ruling.is_met]
-        what = f"{ruling.weight}{'' if ruling.must == 'say' else ', must not be said'}"
+        kind = f"{ruling.weight}{'' if ruling.must == 'say' else ', must not be said'}"
         why = f"{ruling.ruling or 'no ruling'}: {ruling.reason or '-'}"
-        yield f"assertion {end} ({what}): {ruling.text} ({why})"
+        yield f"assertion {end} ({kind}): {ruling.text} ({why})"
 
 
 def _count(value: Mapping[str, object]) -> Counter[str]:
@@ -207,6 +207,6 @@ ASSERTIONS = Scorer(
     note="A response's figure is the share of its question's vital assertions that it meets; with "
     "okay counts all, the okay ones half. A failed search and a declined answer meet none. The "
     "counts are of vital assertions not met.",
-    words=_tell,
+    words=_list_rulings,
     describe=_describe,
 )

@@ -128,7 +128,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class MisplacedCitation:
-    """A citation of a row that supports none of the claims it stands for.
+    """A citation of a row that supports none of the claims it is given for.
 
     ``sentence`` is the sentence of the answer that contains it.
     """
@@ -143,7 +143,7 @@ class ClaimEvaluation(Stored):
 
     ``n_citations`` counts the citations of context rows that can be checked, because the judge
     named the rows that support the claims; a row counts once per sentence. ``misplaced`` lists the
-    ones that support no claim they stand for.
+    ones that support no claim they are given for.
     """
 
     claims: tuple[Claim, ...]
@@ -213,9 +213,9 @@ def split_sentences(answer: str) -> list[Sentence]:
         if len(pieces) > 1 and _NUMBER.fullmatch(pieces[0]):
             pieces[:2] = [" ".join(pieces[:2])]
         for sentence in pieces:
-            place = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(answer, offset)
-            assert place is not None  # only white space differs
-            start, offset = place.span()
+            match = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(answer, offset)
+            assert match is not None  # only white space differs
+            start, offset = match.span()
             leading = _LEADING.match(answer, start, offset)
             if leading is not None and spans:
                 spans[-1] = (spans[-1][0], leading.end(), spans[-1][2])
@@ -295,11 +295,11 @@ def _read_rows(names: Iterable[str], rows: AbstractSet[Citation]) -> tuple[str, 
 def _check_citations(
     parts: Sequence[Sentence], claims: Sequence[Claim], rows: AbstractSet[Citation]
 ) -> dict[MisplacedCitation, bool]:
-    """Return each citation of a context row, and whether it supports a claim it stands for.
+    """Return each citation of a context row, and whether it supports a claim it is given for.
 
-    A citation stands for the claims of its sentence. After the end of a sentence, it also stands
-    for the sentences before it, back to the last citation of the paragraph. If the judge does not
-    name the rows that support one of these claims, only citations that do support a claim are
+    A citation is given for the claims of its sentence. After the end of a sentence, it is also
+    given for the sentences before it, back to the last citation of the paragraph. If the judge does
+    not name the rows that support one of these claims, only citations that do support a claim are
     returned.
     """
     by_sentence = defaultdict[str, list[Claim]](list)
@@ -323,7 +323,7 @@ def _check_citations(
     return citations
 
 
-def _tell(value: Mapping[str, object]) -> Iterator[str]:
+def _list_rulings(value: Mapping[str, object]) -> Iterator[str]:
     evaluation = ClaimEvaluation.from_dict(value)
     if not evaluation.claims and evaluation.failure is None:
         yield "faithfulness: no claims"
@@ -377,8 +377,8 @@ CLAIMED = Scorer(
     },
     note="Supported: mean over responses of the share of their claims that are; a response without "
     "a claim has no share. A citation is misplaced if the text that it names supports no claim "
-    "that it stands for.",
-    words=_tell,
+    "that it is given for.",
+    words=_list_rulings,
     describe=_describe,
 )
 """The scorer of faithfulness verdicts that are given claim by claim."""

@@ -81,9 +81,9 @@ class FoldedNames:
     def _find_form(self, words: Sequence[str], inflection: Inflection) -> Sequence[str]:
         from graphrag.query.graph.names import hash_keys
 
-        whole, trunks = self._by_words
+        index, trunks = self._by_words
         for bare in (words, *without_particles(words)):
-            equal: list[int] = whole.look_up(hash_keys([" ".join(bare)])[0])[1].tolist()
+            equal: list[int] = index.look_up(hash_keys([" ".join(bare)])[0])[1].tolist()
             if equal:
                 return [self._listed[row] for row in equal]
         rows: list[int] = []

@@ -86,7 +86,7 @@ def trace_loss(
 
     - in_source, in_text_unit: a document, and a text unit, contains the quote
       (:class:`SourceIndex`).
-    - extracted: the index has an entity from that text unit whose title stands in the quote; or, if
+    - extracted: the index has an entity from that text unit whose title occurs in the quote; or, if
       the sample lists expected entities, it has those.
     - connected: such an entity has a relationship.
     - retrieved: the ranked list has a text unit with the quote, or the context contains the quote.
@@ -153,7 +153,7 @@ def _index_stages(
         nodes = [graph.named(name) for name in names]
         if not names:
             extracted = graph.taken_from(item.unit_ids)
-            nodes = [graph.standing_in(item.text, extracted) if item.kind == "quote" else extracted]
+            nodes = [graph.named_in(item.text, extracted) if item.kind == "quote" else extracted]
         stages |= {
             stage: all(nodes)
             if stage == "extracted"

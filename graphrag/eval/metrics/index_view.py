@@ -1,4 +1,4 @@
-"""Reads what the evaluation needs of one built index: evidence, entities, relationships, ids."""
+"""Reads one built index for the evaluation: evidence, entities, relationships, ids."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -116,10 +116,10 @@ class IndexGraph:
 
     def taken_from(self, unit_ids: Iterable[str]) -> set[int]:
         """Return the nodes that were extracted from one of the text units."""
-        found = (self._in_unit[unit].tolist() for unit in unit_ids if unit in self._in_unit)
-        return set[int]().union(*found)
+        nodes = (self._in_unit[unit].tolist() for unit in unit_ids if unit in self._in_unit)
+        return set[int]().union(*nodes)
 
-    def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
+    def named_in(self, text: str, nodes: Iterable[int]) -> set[int]:
         """Return those of the given nodes whose titles occur in a text."""
         words, titles = phrase_key(text), self._titles
         named = () if self._language == ENGLISH else NamedText(text, self._language)
@@ -261,7 +261,7 @@ class IndexView:
         if text is not None:
             unit_ids = self.sources.units_with(text)
             if not unit_ids:
-                raise ValueError("no text unit of the index holds the passage")
+                raise ValueError("no text unit of the index contains the passage")
         if document is not None:
             units = self.sources.units_of(document)
             if units is None:

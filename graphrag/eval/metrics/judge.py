@@ -79,7 +79,7 @@ class Unanswered:
 
     @property
     def reason(self) -> str:
-        """The text that stands in place of a judge's reason."""
+        """The text that replaces a judge's reason."""
         return f"Unscored: {self.failure.message}"
 
 
@@ -183,7 +183,7 @@ async def rule_on(
 
     - ``prompt``: takes number (from 1) -> text and returns the prompt; the reply has the ``form``.
     - ``read``: returns the rulings of a reply.
-    - ``key``: returns what two rulings on one text must agree in.
+    - ``key``: returns the part in which two rulings on one text must agree.
 
     Returns one ruling per text, None if the judge gave none or two different ones; and the failure,
     if a ruling is missing.
@@ -426,7 +426,7 @@ def judgeable(sample: Sample, metrics: Iterable[str], by_claim: bool = False) ->
     """Return the metrics that a response to a sample can be judged on.
 
     If the row has no right answer, metrics that read the ground truth are left out. If the
-    documents hold no answer, a context or a refusal can't cover anything: only metrics that are
+    documents have no answer, a context or a refusal can't cover anything: only metrics that are
     made for such questions stay, without faithfulness if it is judged claim by claim
     (``by_claim``).
     """

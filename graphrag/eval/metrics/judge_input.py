@@ -55,7 +55,7 @@ class EvaluableRelationship:
 
 @dataclass(frozen=True, slots=True)
 class ResultMetadata:
-    """Facts about a result beside its content; no judge sees them.
+    """Facts about a result other than its content; no judge sees them.
 
     The builder sets the counts to the lengths of the result's lists. ``retrieval_strategy`` is the
     method's name. ``processing_time_ms`` is None if not measured.
@@ -73,7 +73,7 @@ class ResultMetadata:
 class EvaluableQueryResult(Stored):
     """One answered question and what any method retrieved for it, as the rubric judge reads it.
 
-    Entities and relationships are in the method's order. ``context_chunks`` are whole texts, best
+    Entities and relationships are in the method's order. ``context_chunks`` are full texts, best
     first: sources, then community reports.
 
     Examples
@@ -199,7 +199,7 @@ class EvaluableQueryResultBuilder:
     def chunks(self, items: Iterable[object]) -> Self:
         """Set the texts: texts, or mappings or objects with text or content.
 
-        Raises ValueError for an item without either, and for a single text in place of a list.
+        Raises ValueError for an item without either, and for a single text instead of a list.
         """
         if isinstance(items, str):
             # It would be taken letter by letter.
@@ -362,10 +362,10 @@ def _read_field(item: object, *names: str) -> object:
     return next((v for v in values if v is not None and not callable(v)), None)  # "".title
 
 
-def _read_required(item: object, what: str, *names: str) -> str:
+def _read_required(item: object, kind: str, *names: str) -> str:
     value = _read_field(item, *names)
     if value is None:
-        raise ValueError(f"{what} needs its {' or '.join(names)}, which {item!r} has not")
+        raise ValueError(f"{kind} needs its {' or '.join(names)}, which {item!r} has not")
     return str(value)
 
 

@@ -18,7 +18,7 @@ STATEMENT_SHARE = 0.6
 def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
     """Return the share of the distinct keywords that an answer names, in [0, 1].
 
-    None if no keyword has a letter or digit. A keyword counts if its words stand in the answer side
+    None if no keyword has a letter or digit. A keyword counts if its words occur in the answer side
     by side, as whole words, in any case and punctuation; in a script without spaces, if its
     characters do. If the answer and the keywords are found to be in another language than English,
     the words may have other endings. Defined by this project. It sees no synonyms, and no inflected
@@ -40,7 +40,7 @@ def aspect_coverage(
     An aspect is a phrase; aspects without a content word are left out. None if no aspect has one.
     An aspect counts if one sentence, or two neighboring ones, contain at least ``least_share``, in
     (0, 1], of its distinct content words. Function words are left out, English endings are cut,
-    numbers are compared as digits; in a script without spaces, pairs of characters stand for words.
+    numbers are compared as digits; in a script without spaces, pairs of characters count as words.
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
     """
     with read_as(main_language([" ".join([answer, *aspects])])):

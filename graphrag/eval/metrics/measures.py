@@ -92,16 +92,16 @@ def retrieval_stages(
             retrieved = not item.unit_ids.isdisjoint(retrieval.text_unit_ids)
             shown = {*retrieval.shown_text_unit_ids}
             if item.kind == "quote" and result.context_text is not None:
-                shown -= {*retrieval.in_part}  # the context tells what was shown of these
+                shown -= {*retrieval.in_part}  # the context shows which parts
             in_context = not item.unit_ids.isdisjoint(shown)
         elif result.failure is None:
             retrieved, in_context = None, False if result.context_text else None
         if not in_context and item.kind == "quote" and result.context_text is not None:
-            # The whole context is known, even if the method does not say what it retrieved.
+            # The full context is known, even if the method does not report what it retrieved.
             quote = read_quote(item.text)
             # If text units cut a quote, showing half of it is enough.
             in_part = retrieval is not None and not item.unit_ids.isdisjoint(retrieval.in_part)
-            half = in_part and item.is_cut and context.holds_half(quote)
+            half = in_part and item.is_cut and context.contains_half(quote)
             in_context = half or bool(context.rows_with(quote))
             retrieved = in_context or retrieved
         stages.append((retrieved, in_context))
@@ -118,7 +118,7 @@ def combined_score(
 
     ``hit_rate`` and ``judge`` are in [0, 1]. The score is >= 0, without an upper limit. None if a
     part is missing or tokens <= 0. Defined by this project; it has no unit, and no interval worth
-    printing: publish it beside its parts, and never gate on it.
+    printing: publish it with its parts, and never gate on it.
     """
     if hit_rate is None or judge is None or tokens is None or tokens <= 0:
         return None
@@ -131,13 +131,14 @@ Stages: TypeAlias = Sequence[tuple[bool | None, bool | None]]
 
 @dataclass(frozen=True)
 class MeasureInput:
-    """Everything that measures are computed from; what several measures share is computed once.
+    """The input of all measures; values that several measures share are computed once.
 
     - ``result``: the response, with what was retrieved and shown.
     - ``judge_score``: the score of the judge that counts, in [0, 1]; None without one.
     - ``items``: the sample's expected sources, except quotes that the index's text does not
       contain.
-    - ``is_told``: whether the method says what it retrieves, here or in another response.
+    - ``reports_retrieved``: whether the method reports what it retrieves, here or in another
+      response.
     """
 
     sample: Sample
@@ -146,7 +147,7 @@ class MeasureInput:
     settings: MeasuresSettings
     judge_score: float | None = None
     items: tuple[Evidence, ...] = ()
-    is_told: bool = True
+    reports_retrieved: bool = True
 
     @property
     def response(self) -> str:
@@ -187,13 +188,13 @@ class Measure:
 
     - ``kind``: "binary", 0 or 1, with the interval of a share; "share", in [0, 1], or "unbounded",
       >= 0, with a t interval within these limits.
-    - ``group``: the measures that it stands beside; "combined" is in no table.
+    - ``group``: the measures that it is shown with; "combined" is in no table.
     - ``source``: where its formula comes from.
     - ``compute``: takes a :class:`MeasureInput` and returns the value, None if there is nothing to
       measure. With ``at_k`` it is also computed from the first k ranks (``recall_at_5``) and takes
       k; with ``shows_cutoff`` the middle k has a column.
     - ``needs``: fields or tags of a sample, or settings of ``measures:``; one must be given.
-    - ``needs_retrieved``: undefined, not 0, if the method never says what it retrieved.
+    - ``needs_retrieved``: undefined, not 0, if the method never reports what it retrieved.
     - ``heading``: the heading of its column; "" for its name with blanks. ``column``: its place in
       the table; None for no column.
 
@@ -237,7 +238,7 @@ class MeasureForm:
 
     def compute(self, inputs: MeasureInput) -> float | None:
         """Return the value for one response; None if there is nothing to measure."""
-        if self.measure.needs_retrieved and not inputs.is_told:
+        if self.measure.needs_retrieved and not inputs.reports_retrieved:
             return None
         return self.measure.compute(inputs, *(() if self.k is None else (self.k,)))
 
@@ -467,8 +468,8 @@ def _list_forms(
 def _find_own(name: str) -> Measure:
     own = find_part("measures", name)
     if any(m.name == name for m in MEASURES):
-        what = name if own is None else f"{own.spec} ({name})"
-        raise ConfigError(f"measures.further: {what} is built in, and measured anyway.")
+        part = name if own is None else f"{own.spec} ({name})"
+        raise ConfigError(f"measures.further: {part} is built in, and measured anyway.")
     if own is None:
         built_in = ", ".join(m.name for m in MEASURES)
         raise ConfigError(
@@ -524,16 +525,17 @@ def measure(
     index: IndexView,
     settings: MeasuresSettings = DEFAULT_MEASURES,
     judge_score: float | None = None,
-    is_told: bool = True,
+    reports_retrieved: bool = True,
 ) -> MeasuredAnswer:
     """Compute every measure of one response.
 
     A failed search scores 0 wherever the question has a label. ``index`` is the view of the
-    sample's index. ``judge_score``: see :class:`MeasureInput`. ``is_told``: whether the method says
-    what it retrieves, here or in another response; if not, the measures that need it are None.
+    sample's index. ``judge_score``: see :class:`MeasureInput`. ``reports_retrieved``: whether the
+    method reports what it retrieves, here or in another response; if not, the measures that need
+    it are None.
     """
     items = index.evidence_of(sample)
-    n_held = sum(item.is_held for item in items)
+    n_matched = sum(item.is_matched for item in items)
     counting = tuple(item for item in items if item.counts)
     inputs = MeasureInput(
         sample=sample,
@@ -542,7 +544,7 @@ def measure(
         settings=settings,
         judge_score=judge_score,
         items=counting,
-        is_told=is_told,
+        reports_retrieved=reports_retrieved,
     )
     forms = list_forms(settings.cutoffs, settings.further)
     values, failures = dict[str, float | None](), dict[str, str]()
@@ -557,8 +559,8 @@ def measure(
         method=result.method,
         forms=forms,
         values=values,
-        n_sources=n_held,
-        n_unmatched=len(items) - n_held,
+        n_sources=n_matched,
+        n_unmatched=len(items) - n_matched,
         has_list=inputs.retrieved is not None and inputs.retrieved.text_unit_ids is not None,
         tokens=result.efficiency.tokens,
         failures=failures,

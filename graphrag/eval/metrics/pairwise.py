@@ -44,7 +44,7 @@ is "tie".
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """The verdict in one order; ``winner`` names the answer, not its place.
+    """The verdict in one order; ``winner`` names the answer, not its position.
 
     ``reasoning`` is the judge's, which speaks of the first and the second answer. Without a verdict
     it says why there is none.
@@ -100,8 +100,8 @@ async def compare_answers(
         reply = await judge.ask(fill_prompt(PAIRWISE_PROMPT, material), PairwiseReply)
         if isinstance(reply, Unanswered):
             return OrderVerdict(None, reply.reason, reply.failure)
-        places: dict[str, Preference] = {"first": first, "second": second, "tie": "tie"}
-        return OrderVerdict(places[reply.winner], reply.reasoning)
+        winners: dict[str, Preference] = {"first": first, "second": second, "tie": "tie"}
+        return OrderVerdict(winners[reply.winner], reply.reasoning)
 
     return PairwiseResult(*await asyncio.gather(ask("a", "b"), ask("b", "a")))
 
@@ -166,7 +166,7 @@ def _describe(summary: ScoreSummary) -> dict[str, object]:
 
 PAIRWISE = Scorer(
     name="pairwise",
-    title="Responses held against each other, in both orders, in %",
+    title="Responses compared with each other, in both orders, in %",
     parts=("preference_a", "win_rate_a", "win_rate_b", "flip_rate"),
     limits=(0.0, 1.0),
     in_percent=True,

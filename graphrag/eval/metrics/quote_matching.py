@@ -110,16 +110,16 @@ def read_quote(text: str) -> Quote:
     words = quote_key(text)
     unmarked = fold_text(_NOTE.sub(" ", text))
     parts = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
-    long = [(part, key) for part, key in parts if _is_telling(key)]
+    long = [(part, key) for part, key in parts if _is_distinctive(key)]
     return Quote(
         folded=tuple(f for f in dict.fromkeys((fold_text(text), unmarked)) if f),
-        words=words if _is_telling(words) else "",
+        words=words if _is_distinctive(words) else "",
         parts=tuple(part for part, _ in long),
         part_words=tuple(key for _, key in long),
     )
 
 
-def _is_telling(key: str) -> bool:
+def _is_distinctive(key: str) -> bool:
     words = key.split()
     return len(words) >= MIN_WORDS and sum(map(len, words)) >= MIN_LETTERS
 
@@ -154,7 +154,7 @@ class QuotableTexts:
                 return rows
         return []
 
-    def holds_half(self, quote: Quote) -> bool:
+    def contains_half(self, quote: Quote) -> bool:
         """Return whether a text contains the first or the last ``MIN_PART`` of a quote's words."""
         words = quote.words.split()
         n = ceil(MIN_PART * len(words))
@@ -280,11 +280,11 @@ class NamedText:
         """Return whether the name occurs in the text; False for a blank name."""
         key = phrase_key(name)
         if key:
-            return key in self._key or self._holds_form(key.split())
+            return key in self._key or self._contains_form(key.split())
         folded = fold_text(name)
         return bool(folded) and folded in self._folded
 
-    def _holds_form(self, name: Sequence[str]) -> bool:
+    def _contains_form(self, name: Sequence[str]) -> bool:
         words, n, inflection = self.words, len(name), self._inflection
         return inflection is not None and any(
             inflection.distance(name, words[at : at + n]) is not None
@@ -314,7 +314,7 @@ class Evidence:
       the documents are not given.
     - ``is_cut``: whether these text units contain only a part of a quote, cut at their border.
 
-    A quote whose parts stand in one document, but in no text unit together, becomes one Evidence
+    A quote whose parts occur in one document, but in no text unit together, becomes one Evidence
     for each part.
     """
 
@@ -325,14 +325,14 @@ class Evidence:
     is_cut: bool = False
 
     @property
-    def is_held(self) -> bool:
+    def is_matched(self) -> bool:
         """Whether the known text contains it."""
         return bool(self.unit_ids) or self.in_source is True
 
     @property
     def counts(self) -> bool:
         """Whether a search should find it; a quote that no text contains is a labeling error."""
-        return self.is_held or self.kind == "source"
+        return self.is_matched or self.kind == "source"
 
 
 class SourceIndex:
@@ -359,7 +359,7 @@ class SourceIndex:
         units_of = {d: frozenset(self._ids[row] for row in of_document[d]) for d in of_document}
         self._documents = dict(units_of)
         self._has_documents = documents is not None
-        if documents is None:  # the joined text units of each document stand for it
+        if documents is None:  # the joined text units of each document replace it
             joined = ["\n".join(texts[row] for row in rows) for rows in of_document.values()]
             self._source = QuotableTexts(joined)
             return
@@ -397,7 +397,7 @@ class SourceIndex:
             quotes = {fold_text(quote) for quote in sample.evidence}
             return tuple(
                 item
-                if item.is_held or fold_text(entry) in quotes
+                if item.is_matched or fold_text(entry) in quotes
                 else replace(item, kind="source", in_source=False)
                 for entry in sample.expected_sources
                 if entry.strip()
@@ -428,22 +428,22 @@ class SourceIndex:
         # A quote that is in no document need not be searched word by word, and at every border.
         if self._has_documents and not self._source.rows_with(quote):
             return frozenset(), False
-        whole = self._units.rows_with(quote)
-        if whole:
-            return frozenset(self._ids[row] for row in whole), False
+        rows = self._units.rows_with(quote)
+        if rows:
+            return frozenset(self._ids[row] for row in rows), False
         return self._units_cutting(quote), True
 
     def _units_cutting(self, quote: Quote) -> frozenset[str]:
         for form in quote.folded:
-            if self._may_stand(form, self._source.folded):
+            if self._may_contain(form, self._source.folded):
                 cut = frozenset(self._units_with_part(form, self._units.folded))
                 if cut:
                     return cut
-        if quote.words and self._may_stand(quote.words, self._source.words):
+        if quote.words and self._may_contain(quote.words, self._source.words):
             return frozenset(self._units_with_part(quote.words, self._units.words))
         return frozenset()
 
-    def _may_stand(self, form: str, source: JoinedTexts) -> bool:
+    def _may_contain(self, form: str, source: JoinedTexts) -> bool:
         return not self._has_documents or next(source.rows_with(form), None) is not None
 
     def _look_up(self, entry: str) -> list[Evidence]:

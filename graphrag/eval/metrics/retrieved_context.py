@@ -1,4 +1,4 @@
-"""Converts what any method retrieved into one kind of record, in the ids of its index."""
+"""Converts any method's retrieval into one kind of record, with the ids of its index."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -55,7 +55,7 @@ class RetrievalReader:
         return NumberedRows(self._tables, "relationships", ("id", "text_unit_ids"))
 
     def read(self, method: str, context_data: object) -> Retrieved:
-        """Return what one search showed, as a :class:`Retrieved`.
+        """Return the records that one search showed.
 
         ``context_data`` is what the engines return: data frames by name, or for DRIFT one such
         mapping per follow-up question. Rows that were not ``in_context`` are left out, and so are
@@ -81,12 +81,12 @@ class RetrievalReader:
                 unit for unit in map(str, row["text_unit_ids"]) if unit in self._unit_ids
             ]
         for row in _rows(frames, "relationships"):
-            found = self._relationships.rows(str(row["id"]))
-            if not found:
+            rows = self._relationships.rows(str(row["id"]))
+            if not rows:
                 n_unknown += 1
                 continue
-            relationships.append(str(self._relationships.cell(found[0], "id")))
-            supporting += map(str, self._relationships.cell(found[0], "text_unit_ids") or ())
+            relationships.append(str(self._relationships.cell(rows[0], "id")))
+            supporting += map(str, self._relationships.cell(rows[0], "text_unit_ids") or ())
         sources = list(dict.fromkeys(sources))
         has_list = any(frames[name] for name in ("sources", "relationships", "paths"))
         return Retrieved(

@@ -125,7 +125,7 @@ class LLMEvaluationPrompt:
     preview_chars: int = 600
 
     def generate(self, result: EvaluableQueryResult) -> str:
-        """Return the prompt, in which everything that is judged stands as JSON."""
+        """Return the prompt, with everything that is judged as JSON."""
         asked = f"{result.query} {result.answer}"
         entities = result.retrieved_entities[: self.n_entities]
         edges = result.retrieved_relationships[: self.n_relationships]
@@ -233,7 +233,7 @@ class RubricReply(ReplyForm):
         if not isinstance(values, Mapping):
             return values
         fields = cast("Mapping[str, object]", values)
-        return {**fields, **_read_whole(fields)}
+        return {**fields, **_read_overall(fields)}
 
 
 class _AnyObject(BaseModel):
@@ -283,7 +283,7 @@ class LLMEvaluation(Stored):
         """Read a judge's reply: a JSON object alone, in a code block, or with prose around it.
 
         A dimension that is missing, or whose score is not a whole number from 1 to 5, gets score
-        None and a failure that says so; the others keep their grades. An object that also stands in
+        None and a failure that says so; the others keep their grades. An object that also occurs in
         the judge's ``prompt`` counts as a quotation. Raises ValueError if the text contains no JSON
         object, or several that may be the reply.
 
@@ -299,7 +299,7 @@ class LLMEvaluation(Stored):
             reply = read_reply(text, _AnyObject, prompt)
         values: Mapping[str, object] = reply.model_extra or {}
         grades = {name: _read_grade(name, values.get(name)) for name in DIMENSIONS}
-        return cls.from_dict({**grades, **_read_whole(values)})
+        return cls.from_dict({**grades, **_read_overall(values)})
 
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
@@ -348,7 +348,7 @@ class LLMEvaluation(Stored):
         return "\n".join(lines)
 
 
-def _read_whole(values: Mapping[str, object]) -> dict[str, object]:
+def _read_overall(values: Mapping[str, object]) -> dict[str, object]:
     summary = values.get("summary")
     return {
         "overall_score": read_number(values.get("overall_score"), 1, 5),
@@ -469,7 +469,7 @@ async def _grade(judge: JudgeModel, material: Material) -> Grading:
     return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
 
-def _tell(value: Mapping[str, object]) -> Iterator[str]:
+def _list_grades(value: Mapping[str, object]) -> Iterator[str]:
     for name, grade in LLMEvaluation.from_dict(value).grades.items():
         yield f"rubric, {name}: {grade.score or 'unscored'}: {grade.reasoning or '-'}"
 
@@ -487,10 +487,10 @@ RUBRIC = Scorer(
     version=2,  # raised when the wording, or what a grade means, changes
     reads=("question", "answer", "context"),
     asks=attrgetter("answerable"),  # to the judge a right refusal would be no answer at all
-    n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
+    n_further_tokens=1_000,  # of the names, ids and keys that are shown with the context
     grade=_grade,
     read=_read_scores,
     good=4.0,
-    words=_tell,
+    words=_list_grades,
     describe=_describe,
 )

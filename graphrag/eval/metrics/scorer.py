@@ -1,4 +1,4 @@
-"""Defines :class:`Scorer`, which declares a judge beside the metrics, and the records of grades.
+"""Defines :class:`Scorer`, which declares a further judge, and the records of grades.
 
 A scorer grades single responses, or compares two. The built-in ones are declared in files of their
 own, such as rubric.py, and listed in scorer_registry.py. :func:`graded` makes a simple one.
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from graphrag.eval.stats.intervals import Estimate
 
 NO_ANSWER = "Nothing to judge: no answer was given"
-NO_CONTEXT = "Nothing to judge: the method does not tell its context"
+NO_CONTEXT = "Nothing to judge: the method does not report its context"
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a scorer may read about one response.
+    """The data that a scorer may read about one response.
 
-    - ``context``: None if the method does not tell it.
+    - ``context``: None if the method does not report it.
     - ``abstained``: whether the method declined to answer the question.
     - ``entity_types``: reads title -> type of the index's entities.
     - ``other``: for a scorer of pairs, the response that this one is compared with.
@@ -108,7 +108,7 @@ class Scorer:
       ``Material.other`` is then the second response; ``parts`` are about the first response, and
       about the pair. The pairs are those of ``judge.pairwise``, or all.
     - ``reads``: what the prompt contains: question, ground_truth, answer, other (the second answer
-      of a pair), context, assertions. ``n_further_tokens`` are beside these, in ``n_calls`` calls.
+      of a pair), context, assertions. ``n_further_tokens`` come on top, in ``n_calls`` calls.
       The dry run uses all three.
     - ``grade``: asks the judge's model. An answer has no grade if this raises, or returns something
       that is not JSON or not within ``limits``. None: the answer is graded with the verdicts.
@@ -124,7 +124,7 @@ class Scorer:
       1, or between for a tie; its interval is then that of a share, otherwise a t interval.
     - ``test``: returns p for the table's row of a method or pair; None if there is none.
     - ``words``: returns the lines that describe a grading, by default one line with its numbers and
-      its "reason" or "reasoning". ``describe``: returns what files say about a method.
+      its "reason" or "reasoning". ``describe``: returns a method's entry in files.
 
     Examples
     --------
@@ -205,8 +205,8 @@ def graded(
     """Make a scorer that asks for a whole number from ``low`` to ``high``, one call per response.
 
     ``instructions`` say what to look for and what each number means; ``fields`` name what the judge
-    reads. If it reads the context, a response of a method that does not tell it has no grade. If it
-    reads the answer, an abstention has none.
+    reads. If it reads the context, a response of a method that does not report it has no grade. If
+    it reads the answer, an abstention has none.
 
     Examples
     --------

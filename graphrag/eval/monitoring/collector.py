@@ -15,7 +15,7 @@ import numpy as np
 from graphrag.eval.errors import StoreError
 from graphrag.eval.stats.intervals import t_estimate
 
-_ID = 0x67746F67  # tells the file from other SQLite databases
+_ID = 0x67746F67  # distinguishes the file from other SQLite databases
 _WAIT_S = 30.0
 _TABLES = f"""
 BEGIN IMMEDIATE;
@@ -127,7 +127,7 @@ class MetricsCollector:
         """Summarize the newest ``last`` points of a metric, or all of them.
 
         The interval takes the points as independent: a metric that drifts, or depends on its last
-        value, varies more than the interval says. Raises ValueError if ``last`` is below 1.
+        value, varies more than the interval shows. Raises ValueError if ``last`` is below 1.
         """
         if last is not None and last < 1:
             raise ValueError(f"last must be at least 1, not {last!r}")

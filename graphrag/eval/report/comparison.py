@@ -11,7 +11,7 @@ from graphrag.eval.compare.compare import (
     QuestionChange,
     RunComparison,
 )
-from graphrag.eval.report.cost_comparison import tell_budget
+from graphrag.eval.report.cost_comparison import format_budget
 from graphrag.eval.report.formatting import EACH_ALONE, money, share
 from graphrag.eval.report.recommendation import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.table import Line, Part, Table, Value
@@ -36,7 +36,7 @@ _MOST_OF_A_NOTE = 60  # characters, in the list of runs
 def answer_comparison(
     comparison: RunComparison, usages: Mapping[str, Usage] | None = None
 ) -> Answer:
-    """Return the gate's answer, such as PASS or FAIL, with the reasons and what to do next.
+    """Return the gate's answer, such as PASS or FAIL, with the reasons and the next step.
 
     ``usages``: run id -> all that the run took, where it is known.
     """
@@ -53,7 +53,7 @@ def answer_comparison(
     counts = [item.decision.n_pairs for item in comparison.items]
     n_pairs, more = max(counts, default=0), max((_more(i.decision) for i in decisive), default=0)
     chip: Chip = "PASS"
-    headline = f"{who}: no loss beyond what is accepted."
+    headline = f"{who}: no loss beyond the accepted one."
     run_id = comparison.new.run_id
     next_ = "pin it as the next baseline"
     command = "" if run_id is None else eval_line_here("compare", run_id, "--pin")
@@ -73,11 +73,11 @@ def answer_comparison(
     return Answer(
         chip=chip,
         headline=f"{_changed_budgets(comparison)}{headline.removesuffix('.')}"
-        f"{_tell_conditions(comparison)}.",
+        f"{_describe_handicaps(comparison)}.",
         score=f"{counted(n_pairs, 'question')} compared{_answers(comparison, counts)}, "
         f"{n_wrong:,} newly wrong, {n_right:,} newly right"
         f"{f'; left out: {dropped}' if dropped else ''}.",
-        lead=tell_reasons(reasons),
+        lead=join_reasons(reasons),
         by_kind="",
         cost=_costs(comparison, usages) if usages else "",
         next=next_,
@@ -87,22 +87,22 @@ def answer_comparison(
     )
 
 
-def _tell_conditions(comparison: RunComparison) -> str:
-    """Return what methods had to do without in either run, as the end of a sentence."""
+def _describe_handicaps(comparison: RunComparison) -> str:
+    """Return the handicaps of methods in either run, as the end of a sentence."""
     compared = dict.fromkeys(item.method for item in comparison.items)
     now, then = (
         {method: side.conditions[method] for method in compared if method in side.conditions}
         for side in (comparison.new, comparison.baseline)
     )
-    parts = [f"{where} {told}" for where, told in _by_run(now, then) if told]
+    parts = [f"{where} {text}" for where, text in _by_run(now, then) if text]
     return f", with {'; '.join(parts)}" if parts else ""
 
 
 def _by_run(now: Handicaps, then: Handicaps) -> list[tuple[str, str]]:
-    told = tell_handicaps(now), tell_handicaps(then)
-    if told[0] == told[1]:
-        return [("in both runs", told[0])]
-    return [("in the new run", told[0]), ("in the baseline", told[1])]
+    texts = tell_handicaps(now), tell_handicaps(then)
+    if texts[0] == texts[1]:
+        return [("in both runs", texts[0])]
+    return [("in the new run", texts[0]), ("in the baseline", texts[1])]
 
 
 def _changed_budgets(comparison: RunComparison) -> str:
@@ -118,20 +118,20 @@ def _changed_budgets(comparison: RunComparison) -> str:
         keys = then.get(method, {}).keys() & now.get(method, {}).keys()
         earlier, later = ({key: budgets[method][key] for key in keys} for budgets in (then, now))
         if earlier != later:
-            changes.append(f"{method} {tell_budget(earlier)} -> {tell_budget(later)}")
+            changes.append(f"{method} {format_budget(earlier)} -> {format_budget(later)}")
     return f"Budgets of context changed: {'; '.join(changes)} tokens. " if changes else ""
 
 
 def _answers(comparison: RunComparison, counts: Sequence[int]) -> str:
-    """Return how many answers or verdicts the flips are counted among; "" if that is plain."""
+    """Return the number of answers or verdicts among which flips are counted; "" if it is plain."""
     if len(comparison.items) < 2:
         return ""
-    what = "answers" if len({item.metric for item in comparison.items}) == 1 else "verdicts"
-    return f"; of {sum(counts):,} {what}"
+    noun = "answers" if len({item.metric for item in comparison.items}) == 1 else "verdicts"
+    return f"; of {sum(counts):,} {noun}"
 
 
-def tell_reasons(reasons: Mapping[str, Reason]) -> str:
-    """Return the reasons as one text; those that differ by one figure alone share a sentence.
+def join_reasons(reasons: Mapping[str, Reason]) -> str:
+    """Return the reasons as one text; reasons that differ in one figure alone share a sentence.
 
     ``reasons``: method, or method and metric, -> why the gate decided so.
     """
@@ -155,10 +155,10 @@ def tell_reasons(reasons: Mapping[str, Reason]) -> str:
 
 
 def _more(decision: GateDecision) -> float:
-    """Return how many more questions would let a method pass with 80 % power, if nothing changes.
+    """Return the number of further questions with which a method passes with 80 % power.
 
-    The limit approaches the difference with the square root of the number of questions. 0 if more
-    questions would not help.
+    It is assumed that nothing else changes. The limit approaches the difference with the square
+    root of the number of questions. 0 if more questions would not help.
     """
     lower, difference = decision.lower_bound, decision.difference
     if not decision.is_complete or lower is None or difference is None:
@@ -174,7 +174,7 @@ def _more(decision: GateDecision) -> float:
 def list_comparison(
     comparison: RunComparison, full: bool = False, usages: Mapping[str, Usage] | None = None
 ) -> list[Part]:
-    """Return the lines and tables of a comparison: the answer, the differences, what flipped.
+    """Return the lines and tables of a comparison: the answer, the differences, the flips.
 
     ``full`` adds every reason, the verdicts, the tests, and every flip.
     """
@@ -235,7 +235,7 @@ def list_weaknesses(comparison: RunComparison) -> list[str]:
 
 
 def list_unjoined(comparison: RunComparison) -> list[str]:
-    """Return how many questions only one run holds, a line for each run and set of methods."""
+    """Return the questions that only one run has, a line for each run and set of methods."""
     alone: dict[tuple[str, str], dict[str, None]] = {}
     for item in comparison.items:
         for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
@@ -293,7 +293,7 @@ def name_asked(change: QuestionChange, n_chars: int) -> str:
 def look_line(comparison: RunComparison) -> str:
     """Return the command that shows the questions that flipped.
 
-    "" if none flipped, or if a run has no id by which a store could hold it.
+    "" if none flipped, or if a run has no id by which it could be in a store.
     """
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not comparison.flips:

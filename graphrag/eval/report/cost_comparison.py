@@ -1,4 +1,4 @@
-"""Compares what methods cost, per question and for their index, and words the difference."""
+"""Compares the costs of methods, per question and for their index, and words the difference."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ N_PRICED = 1_000
 class Prices:
     """The costs of a run's methods, compared where that is fair.
 
-    Methods with different context budgets are not compared, because that would say more of the
-    budgets than of the methods. Others are compared on questions that all of them answered: a
+    Methods with different context budgets are not compared, because that would compare the
+    budgets more than the methods. Others are compared on questions that all of them answered: a
     failed search takes less than an answer, which saves nothing.
     """
 
@@ -40,7 +40,7 @@ class Prices:
             return ""
         groups: dict[str, list[str]] = {}
         for method, by_index in self._conditions.budgets.items():
-            groups.setdefault(tell_budget(by_index), []).append(method)
+            groups.setdefault(format_budget(by_index), []).append(method)
         phrases = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
         return f"Budgets of context differ: {'; '.join(phrases)} tokens."
 
@@ -118,7 +118,7 @@ class Prices:
         others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
         if own is not None and len(others) == len(rivals) and own < min(others):
-            text = f"{self._tell_amount(own)} against {self._tell_amount(min(others))} or more"
+            text = f"{self._format_amount(own)} against {self._format_amount(min(others))} or more"
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {text}"
         parts = self._lacks(method, [m for m in rivals if self._rank(m) > self._rank(method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
@@ -139,12 +139,12 @@ class Prices:
             return []
         if self._conditions.need_of(method) == "nothing":
             return ["needs no index"]
-        if not parts:  # of one's own methods nobody knows
+        if not parts:  # unknown of the user's own methods
             return [f"needs only {self._conditions.need_of(method)}"]
         return [f"needs no {' and no '.join(parts)}"]
 
     def line(self, method: str, rival: str | None, is_named: bool = False) -> str:
-        """Return a sentence on the cost of a question, beside a rival's, and of the index.
+        """Return a sentence on the cost of a question, next to a rival's, and of the index.
 
         It also names a method that is much faster, and failed searches. "" if the cost is not
         known. ``is_named``: whether the sentence names the method.
@@ -152,24 +152,25 @@ class Prices:
         own = self.amount(method)
         if own is None:
             return ""
-        own_line = f"{self._tell_amount(own)} a question"
+        own_line = f"{self._format_amount(own)} a question"
         if is_named:
             own_line = f"{method} takes {own_line}"
         sentences = [
             f"{own_line}{self._compare_cost(method, rival)}.",
-            *map(self._tell_failures, dict.fromkeys((method, rival or method))),
-            self._tell_index(method, rival, is_named),
+            *map(self._describe_failures, dict.fromkeys((method, rival or method))),
+            self._describe_index(method, rival, is_named),
         ]
         return f"Cost: {' '.join(filter(None, sentences))}"
 
-    def _tell_failures(self, method: str) -> str:
+    def _describe_failures(self, method: str) -> str:
         """Return a sentence on how failed searches are counted; "" unless many failed."""
         counts = self._results.counts[method]
         n, failed = counts["n"], counts["n_search_failed"]
         if not failed or failed < _MANY_FAILED * n:
             return ""
         text = f"{failed:,} of {n:,} searches of {method} failed"
-        return f"{text}, and {'counts' if failed == 1 else 'count'} in its mean, not beside others."
+        verb = "counts" if failed == 1 else "count"
+        return f"{text}, and {verb} in its mean, not in comparisons."
 
     def _compare_cost(self, method: str, rival: str | None) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._conditions.are_equal(m, method)}
@@ -185,10 +186,10 @@ class Prices:
             return f"{text}, and is {seconds[rival] / mine:.0f} times faster"
         return text
 
-    def _tell_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
-        """Return what the index that only one of two methods needs took; "" if it is not known."""
+    def _describe_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
+        """Return the cost of the index that only one of two methods needs; "" if it is unknown."""
         if rival is not None and self._conditions.differ_in_index(method, rival):
-            return self._tell_two_indexes(method, rival)
+            return self._describe_two_indexes(method, rival)
         dearer = max(method, rival or method, key=self._rank)
         cheaper = method if dearer == rival else rival
         if cheaper is not None and self._rank(dearer) <= self._rank(cheaper):
@@ -198,8 +199,8 @@ class Prices:
             return ""
         return f"{dearer}'s {need} took {amount} to build."
 
-    def _tell_two_indexes(self, method: str, rival: str) -> str:
-        """Return what building each of two methods' indexes took; "" if both took the same."""
+    def _describe_two_indexes(self, method: str, rival: str) -> str:
+        """Return the cost of building each of two methods' indexes; "" if both took the same."""
         if not {method, rival} <= self._conditions.search_methods.keys():
             return ""
         lacking: list[str] = []
@@ -212,32 +213,32 @@ class Prices:
                 dear, cheap = sorted(known, key=known.__getitem__, reverse=True)
                 if known[dear] == known[cheap]:
                     return ""
-                took = self._tell_amount(known[dear], unit)
-                other = self._tell_amount(known[cheap], unit) if known[cheap] else "nothing"
+                took = self._format_amount(known[dear], unit)
+                other = self._format_amount(known[cheap], unit) if known[cheap] else "nothing"
                 return f"{dear}'s index took {took} to build, {cheap}'s {other}."
         if not lacking:
             return ""
         return f"What the index of {join_names(lacking)} took to build is not known."
 
-    def _tell_amount(self, amount: float, unit: Unit | None = None) -> str:
+    def _format_amount(self, amount: float, unit: Unit | None = None) -> str:
         return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"
 
-    def _index_amount(self, method: str, beside: str | None) -> str | None:
-        """Return what building a method's part of the indexes took beyond another method's part."""
+    def _index_amount(self, method: str, other: str | None) -> str | None:
+        """Return the cost of a method's part of the indexes beyond another method's part."""
         for unit in UNITS:
-            costs = [cost_of(self._conditions, m, unit) for m in (method, beside) if m is not None]
+            costs = [cost_of(self._conditions, m, unit) for m in (method, other) if m is not None]
             if costs[0] is None or None in costs:
                 continue
             more = costs[0] - sum(cost for cost in costs[1:] if cost)
             if more > 0:
-                return self._tell_amount(more, unit)
+                return self._format_amount(more, unit)
         return None
 
     def _rank(self, method: str) -> int:
         return NEEDS.index(self._conditions.need_of(method) or "graph")
 
 
-def tell_budget(by_index: Mapping[str, int]) -> str:
+def format_budget(by_index: Mapping[str, int]) -> str:
     """Return a method's budget in tokens as text; if indexes differ, the least and the most."""
     sizes = {min(by_index.values()): None, max(by_index.values()): None}
     return " to ".join(f"{size:,}" for size in sizes)

@@ -1,7 +1,7 @@
-"""Writes the files of a run into a folder of its own, and the newest run's beside eval.db.
+"""Writes the files of a run into a folder of its own, and the newest run's next to eval.db.
 
-``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and the
-page of one run. The files of the same names in ``<output.dir>``, beside eval.db, show the newest
+``<output.dir>/runs/<run_id>/`` has the summary, the detailed file, the retrieval measures and the
+page of one run. The files of the same names in ``<output.dir>``, next to eval.db, show the newest
 run of ``graphrag eval``; their metadata names it. "On top" means these.
 """
 
@@ -31,7 +31,7 @@ _NAMES = (PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 def read_top(output_dir: Path) -> Mapping[str, Any] | None:
     """Return run_id, total_questions and timestamp of the run that the files on top show.
 
-    None if there are no files. ``run_id`` and ``total_questions`` are None if the files don't say.
+    None if there are no files. ``run_id`` and ``total_questions`` are None if the files lack them.
     """
     path = output_dir / SUMMARY_FILE
     if not path.exists():
@@ -41,7 +41,7 @@ def read_top(output_dir: Path) -> Mapping[str, Any] | None:
         metadata = cast("dict[str, Any]", values["metadata"])
         run_id, timestamp = metadata.get("run_id"), metadata["timestamp"]
         run_folder(output_dir, run_id or timestamp)  # anybody's file: it may lead elsewhere
-    except (OSError, ValueError, TypeError, KeyError, StoreError):  # not ours, or cut short
+    except (OSError, ValueError, TypeError, KeyError, StoreError):  # not gtog's, or cut short
         run_id, metadata = None, dict[str, Any]()
         timestamp = f"of-unknown-origin-{path.stat().st_mtime:.0f}"
     n = metadata.get("total_questions")
@@ -51,7 +51,7 @@ def read_top(output_dir: Path) -> Mapping[str, Any] | None:
 def is_shown_on_top(output_dir: Path, run: Run, runs: Iterable[Run]) -> bool:
     """Return whether the files on top show a run, or should because it is the newest.
 
-    ``runs``: those of the store, the newest first.
+    ``runs``: the runs of the store, the newest first.
     """
     top = read_top(output_dir)
     if top is not None:
@@ -99,7 +99,7 @@ def _set_aside(output_dir: Path, run_id: str | None, timestamp: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [output_dir / name for name in _NAMES if (output_dir / name).exists()]
         for path in (*_evaluations_in(output_dir, run_id), *paths):
-            shutil.copy2(path, folder / path.name)  # the summary last: it says the rest is there
+            shutil.copy2(path, folder / path.name)  # the summary last: with it, all is there
     except OSError as error:
         raise StoreError(
             f"The earlier results in {output_dir} can't be kept in {folder} "
@@ -109,7 +109,7 @@ def _set_aside(output_dir: Path, run_id: str | None, timestamp: str) -> Path:
 
 
 def _evaluations_in(folder: Path, run_id: str | None) -> Iterator[Path]:
-    """Yield the evaluation files of a run in a folder, and none that is somebody else's."""
+    """Yield the evaluation files of a run in a folder, and no file of somebody else."""
     for path in sorted(folder.glob("evaluation*.json")):
         with suppress(OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
             if json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"] == run_id:

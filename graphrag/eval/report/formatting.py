@@ -1,8 +1,8 @@
 """Formats figures as text, the same way in every table and sentence.
 
-A missing figure is "-" in a cell and "unknown" in a sentence. Two more words in a cell say why a
+A missing figure is "-" in a cell and "unknown" in a sentence. Two more words in a cell show why a
 judge's figure is missing: "not judged" if no verdict was asked for, "unscored" if no verdict that
-was asked for could be read. A share of exactly 1 is 100, without decimals, so that it can be told
+was asked for could be read. A share of exactly 1 is 100, without decimals, so that it differs
 from one that is rounded up to 100.0. Limits are rounded outwards, so that an interval is never
 shown narrower than it is.
 """
@@ -83,7 +83,7 @@ def p_value(p: float | None) -> str:
 
 
 def seconds(quantile: "LatencyQuantile", form: str = ".2f", missing: str = MISSING) -> str:
-    """Return a latency in seconds, or ">= " and what it is at least."""
+    """Return a latency in seconds, or ">= " and its lower bound."""
     if quantile.value is None and quantile.at_least is not None:
         return f">= {number(quantile.at_least, form)}"
     return number(quantile.value, form, missing)
@@ -162,7 +162,7 @@ def _limits(estimate: "Estimate", scale: float, form: str) -> str:
 
 def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> float:
     steps = limit * 10**decimals
-    # 100 * 0.57 is 56.99999999999999: what only the arithmetic took away is put back first.
+    # 100 * 0.57 is 56.99999999999999: the loss by the arithmetic is put back first.
     rounded = towards(round(steps, 9))
     return copysign(rounded / 10**decimals, limit)
 

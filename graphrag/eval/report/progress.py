@@ -20,7 +20,7 @@ SAME_LINE_AFTER_S = 60.0
 
 
 class Pulse:
-    """Prints what a step does as plain lines, and repeats the line while the step lasts.
+    """Prints the work of a step as plain lines, and repeats the line while the step lasts.
 
     ``write``: prints a line. ``clock``: returns seconds that only grow. ``at_once``: whether
     ``text`` is printed now, or only if the step lasts.
@@ -39,14 +39,14 @@ class Pulse:
 
     def __enter__(self) -> Self:
         if self._at_once:
-            self.say(self._text)
+            self.print_now(self._text)
         threading.Thread(target=self._go_on, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
 
-    def say(self, text: str) -> None:
+    def print_now(self, text: str) -> None:
         """Print a line now, unless it was the last one printed."""
         self._text = text
         if text != self._shown:
@@ -113,7 +113,7 @@ class LineProgress(Pulse):
         """Print the first tally and the last at once, and the others when a line is due."""
         line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
         is_end = latest is None or tally.done == tally.total
-        (self.say if is_end else self.update)(line)
+        (self.print_now if is_end else self.update)(line)
 
 
 def describe_tally(tally: "Tally") -> str:

@@ -37,16 +37,16 @@ _CHANGES = {
     "not compared": "skipped",
 }
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML 1.0 document may hold, not even escaped."""
+"""Characters that no XML 1.0 document may contain, not even escaped."""
 
 
 def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | None = None) -> str:
-    """Return a comparison as Markdown: the answer, a table, what flipped.
+    """Return a comparison as Markdown: the answer, a table, the flips.
 
-    At most 60,000 bytes; if lines are left out, the text says how many. ``usages``: run id -> all
-    that the run took.
+    At most 60,000 bytes; if lines are left out, the text has their number. ``usages``: run id ->
+    all that the run took.
     """
-    rooms: dict[str, list[str]] = {}  # what was warned of, once for both runs
+    rooms: dict[str, list[str]] = {}  # warnings, once for both runs
     for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
         for line in run.roomy:
             rooms.setdefault(line, []).append(side)
@@ -99,7 +99,7 @@ def _details(name: str, lines: Sequence[str]) -> list[str]:
 
 
 def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
-    """Join lines, then folded blocks, within the limit; a block is there whole or not at all."""
+    """Join lines, then folded blocks, within the limit; a block is there in full or not at all."""
     page: list[str] = []
     room, n_out = _MOST_BYTES, 0
     for block in (*([line] for line in visible), *folded):
@@ -133,7 +133,7 @@ def render_junit(comparison: RunComparison) -> str:
         case = _case(f"graphrag.eval.{change.metric}.{change.method}", name_asked(change, 120))
         if change.seconds is not None:
             case.set("time", f"{change.seconds:.3f}")
-        message = _allowed(f"{change.method}: {change.change}: {change.told}{label}")
+        message = _allowed(f"{change.method}: {change.change}: {change.text}{label}")
         if change.change in _CHANGES:
             end = ElementTree.SubElement(case, _CHANGES[change.change], message=message)
             end.set("type", change.change)

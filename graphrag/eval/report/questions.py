@@ -29,8 +29,8 @@ _UNSEEN = "none were seen: what it asked, if anything, went past graphrag's mode
 ShownAnswer: TypeAlias = tuple[
     str, QueryResult, Mapping[str, float | None], Sequence[KeptCalls] | None
 ]
-"""What the answer is called, its result, its measures as in retrieval_results.json, and the calls
-to print."""
+"""The answer's name, its result, its measures as in retrieval_results.json, and the calls to
+print."""
 
 
 def show_question(
@@ -39,7 +39,7 @@ def show_question(
     """Print a question with each method's answer, verdicts and reasons, evidence, cost and way.
 
     The way is the calls of a Think-on-Graph search. ``full``: also print the context that the model
-    was shown, and long texts of calls whole.
+    was shown, and long texts of calls in full.
     """
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
     lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
@@ -58,7 +58,7 @@ def show_question(
         if tree is not None:
             console.print(tree)
         if full and result.context_text is None:
-            show(console, [Line("Context: unknown, as the method does not tell it", "dim")])
+            show(console, [Line("Context: unknown, as the method does not report it", "dim")])
         elif full and result.context_text:
             show(console, [Line(f"Context:\n{result.context_text}", "dim")])
         if calls is not None:
@@ -71,8 +71,8 @@ def find_wrong(
 ) -> tuple[list[str], list[str]]:
     """Return the ids of the questions that a method has wrong by a metric, failed or unscored.
 
-    The second list has those that only other methods have wrong. In both, questions whose row the
-    judge doubts come first.
+    The second list has the questions that only other methods have wrong. In both, questions whose
+    row the judge doubts come first.
     """
     wrong: dict[str, set[str]] = {}
     for result in results:
@@ -95,20 +95,20 @@ def list_wrong(
 ) -> Iterator[str]:
     """Yield a line per question, in the order of ``ids``, on what is wrong with its answers.
 
-    ``metric``: that of the score.
+    ``metric``: the metric of the score.
     """
     by_id = {sample.id: sample for sample in samples}
     answers = grouped((result.sample_id, result) for result in results)
     for sample_id in ids:
         by_method = {r.method: name_wrong(r, metric) for r in answers.get(sample_id, ())}
-        reasons = "; ".join(f"{method} {what}" for method, what in by_method.items() if what)
+        reasons = "; ".join(f"{method} {fault}" for method, fault in by_method.items() if fault)
         yield f"{sample_id}  {shorten(by_id[sample_id].question, _MOST_QUESTION)}  {reasons}"
 
 
 def name_wrong(result: QueryResult, metric: str | None) -> str:
-    """Return what is wrong with an answer: its failure, or verdicts that are 0 or missing.
+    """Return the fault of an answer: its failure, or verdicts that are 0 or missing.
 
-    ``metric``: that of the score, by which the answer is right or wrong. "" if nothing is wrong.
+    ``metric``: the metric by which the answer is right or wrong. "" if nothing is wrong.
     """
     if result.failure is not None:
         return f"failed ({result.failure.kind})"
@@ -117,10 +117,10 @@ def name_wrong(result: QueryResult, metric: str | None) -> str:
     unscored = [name for name, verdict in scores.items() if verdict.failure]
     others = ", ".join(name for name in failed if name != metric)
     if metric in failed:
-        told = f"wrong (also failed: {others})" if others else "wrong"
+        fault = f"wrong (also failed: {others})" if others else "wrong"
     else:
-        told = f"failed only: {others}" if others else ""
-    return ", ".join(filter(None, (told, f"unscored: {', '.join(unscored)}" if unscored else "")))
+        fault = f"failed only: {others}" if others else ""
+    return ", ".join(filter(None, (fault, f"unscored: {', '.join(unscored)}" if unscored else "")))
 
 
 def _verdicts(result: QueryResult) -> list[str]:
@@ -147,7 +147,7 @@ def _verdicts(result: QueryResult) -> list[str]:
 
 
 def _grades(result: QueryResult, names: Iterable[str]) -> Iterator[str]:
-    """Yield what further judges said of an answer, in the words of each."""
+    """Yield the verdicts of further judges on an answer, in the words of each."""
     for scorer in filter(None, map(SCORERS.find, names)):
         yield from scorer.tell(result.grades[scorer.name])
 
@@ -194,7 +194,7 @@ def _make_tree(result: QueryResult, retrieved: Retrieved) -> "Tree | None":
 def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line]:
     """Yield the calls of a search and of its judges, in order; long texts only at both ends.
 
-    ``full``: long texts whole.
+    ``full``: all texts in full.
     """
     if not calls:
         yield Line("  Calls: not kept; output.keep_calls keeps them", "dim")
@@ -203,15 +203,15 @@ def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line
             record["work"], f"the judge ({record['work']})"
         )
         yield Line(f"  Calls of {who}: {len(record['exchanges']) or _UNSEEN}", "bold")
-        for place, exchange in enumerate(record["exchanges"], 1):
-            yield Line(f"  {place}. {_describe_call(exchange)}", "bold")
+        for position, exchange in enumerate(record["exchanges"], 1):
+            yield Line(f"  {position}. {_describe_call(exchange)}", "bold")
             for role, text in _texts(exchange):
                 yield Line(f"  {role}:", "italic")
                 yield Line(text if full else _fold_long(text))
 
 
 def _describe_call(exchange: KeptExchange) -> str:
-    """Return what a call was for, which model was asked, and what it took."""
+    """Return the purpose of a call, its model, tokens and time."""
     if not exchange["attempt"]:
         return "the reply of another run: nothing was sent"
     values: Mapping[str, object] = {"error": "", **exchange["attempt"]}

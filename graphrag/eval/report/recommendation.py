@@ -1,4 +1,4 @@
-"""Decides a run's answer: which method to use, how sure that is, at what price, and what next."""
+"""Decides a run's answer: the method to use, how sure that is, its price, and the next step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,24 +29,25 @@ if TYPE_CHECKING:
 
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
-_ENOUGH = 50  # questions from which on it can be told about how many more decide
+_ENOUGH = 50  # questions from which on it can be estimated how many more decide
 _HUNDREDS = 200
 _TELLING = 10  # questions from which on a difference that was seen is worth planning for
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run tells you to do, in plain words, the same on a terminal, a page and in a file.
+    """A run's recommendation in plain words, the same on a terminal, on a page and in a file.
 
     ``chip``: WINNER, a method is shown to be better than every other; TIED, one that needs least of
     an index, or costs least, is shown to lose less than the margin to each that is not worse; TOO
     FEW, neither. For two runs: PASS, FAIL, TOO FEW or, if more questions would not help,
-    INCONCLUSIVE. "": there is nothing to choose. ``headline``: what to do, after the context
-    budgets if they differ. ``score``: on how many questions the method is right, what was asked and
-    what is missing. ``lead``: how far it is ahead, and for which questions that holds. ``by_kind``:
-    kinds of questions that call for another method. ``cost``: of a question and the index.
-    ``next``, ``command``: the one thing to do next, and its command. ``how``: how the answer was
-    computed. ``label``: a warning such as "offline baseline models". Texts may be "".
+    INCONCLUSIVE. "": there is nothing to choose. ``headline``: the recommendation, after the
+    context budgets if they differ. ``score``: on how many questions the method is right, and the
+    numbers of questions, and of missing searches and verdicts. ``lead``: how far it is ahead, and
+    for which questions that is so. ``by_kind``: kinds of questions that call for another method.
+    ``cost``: of a question and the index. ``next``, ``command``: the one thing to do next, and its
+    command. ``how``: how the answer was computed. ``label``: a warning such as "offline baseline
+    models". Texts may be "".
     """
 
     chip: Chip
@@ -60,13 +61,13 @@ class Answer:
     how: tuple[str, ...] = ()
     label: str = ""
     conditions: str = ""
-    """Why methods had to do without something; the headline says without what."""
+    """Why methods had to do without something, which the headline names."""
     method: str | None = None
     """The method to use, or the only one that was asked."""
 
     @property
     def line(self) -> str:
-        """The answer in a line: chip, label, what to do and the scores."""
+        """The answer in a line: chip, label, headline and score."""
         label = f"({self.label})" if self.label else ""
         start = " ".join(filter(None, (self.chip, label)))
         text = " ".join(filter(None, (self.headline, self.score)))
@@ -74,15 +75,15 @@ class Answer:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The conditions, the lead, the kinds and the cost, without those that are ""."""
+        """The conditions, the lead, the kinds and the cost, as far as they are not ""."""
         return tuple(filter(None, (self.conditions, self.lead, self.by_kind, self.cost)))
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values, without the command, which names folders of this machine."""
         names = ("chip", "headline", "score", "lead", "by_kind", "cost", "next", "label")
         values = {name: getattr(self, name) for name in names}
-        told = {"conditions": self.conditions} if self.conditions else {}
-        return {**values, **told, "how": list(self.how)}
+        more = {"conditions": self.conditions} if self.conditions else {}
+        return {**values, **more, "how": list(self.how)}
 
 
 def answer_run(results: "EvaluationResults") -> Answer | None:
@@ -96,8 +97,8 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
     answer = _Basis(results, analysis).answer()
-    if told := tell_handicaps(results.conditions.handicaps):
-        headline = f"{answer.headline.removesuffix('.')}, with {told}."
+    if handicaps := tell_handicaps(results.conditions.handicaps):
+        headline = f"{answer.headline.removesuffix('.')}, with {handicaps}."
         reasons = " ".join(explain_handicaps(results.conditions.handicaps))
         answer = replace(answer, headline=headline, conditions=reasons)
     return replace(answer, label=label)
@@ -119,13 +120,13 @@ class _Basis:
         self._is_corrected = any(pair.is_corrected for pair in self._family)
         self._by = " by the judge's verdicts" if self._is_corrected else ""
         if analysis.scored_by_labels:
-            is_whole = analysis.labels_are_complete
-            self._by = " by people's labels" if is_whole else " as people's labels correct it"
+            is_complete = analysis.labels_are_complete
+            self._by = " by people's labels" if is_complete else " as people's labels correct it"
         self._is_clustered = Structure.CLUSTERED in map(self._structure, self._outcomes)
         self._right = RIGHT.get(self._primary, self._primary)
         ns = {outcomes.mean.n for outcomes in self._outcomes.values()}
         self._n_trials = n_trials = 1 if results.repeats is None else results.repeats.n_trials
-        # Scores are told as a number of all questions where these are few, else in percent.
+        # Scores are a number of all questions where these are few, else in percent.
         self._few = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else None
         ids: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
         for result in results.results:
@@ -167,10 +168,10 @@ class _Basis:
             return None
         failed = [r.failure is not None for r in self._results.results if r.method in self._dead]
         n, n_failed = len(failed), sum(failed)
-        what = "every search" if n == n_failed else "most searches"
+        which = "every search" if n == n_failed else "most searches"
         whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
         rest = ", and no other method is as good" if self._usable else ""
-        why = f"{what}{whose} failed ({n_failed:,} of {n:,}){rest}"
+        why = f"{which}{whose} failed ({n_failed:,} of {n:,}){rest}"
         return self._answer_nothing(why, "see why", _command(self._results, "show", "--failed"))
 
     def _answer_unjudged(self) -> Answer | None:
@@ -251,10 +252,10 @@ class _Basis:
     def _make(
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
     ) -> Answer:
-        taken, beside = method, rival
-        if chip == "TOO FEW":  # its price is held to that of the best one beside it
+        taken, other = method, rival
+        if chip == "TOO FEW":  # its price is compared with the best other method's
             others = [m for m in self._best.contenders if m not in (method, *self._dead)]
-            taken, beside = None, max(others, key=lambda m: self._means.get(m, 0.0), default=None)
+            taken, other = None, max(others, key=lambda m: self._means.get(m, 0.0), default=None)
         next_, command = self._propose_check()
         if chip == "TOO FEW" and method is not None:
             next_, command = self._ask_more(method, rival or method), ""
@@ -269,15 +270,15 @@ class _Basis:
         )
         if self._prices.in_all(self._usable):
             how += " Of methods on different indexes that tie: the cheapest in all, if known."
-        scope = self._tell_scope(taken, is_lead=chip == "WINNER")
+        validity = self._describe_validity(taken, is_lead=chip == "WINNER")
         is_named = chip != "WINNER"
         return Answer(
             chip=chip,
             headline=" ".join(filter(None, (self._prices.budgets, headline))),
-            score=f"{self._tell_scores(taken)} {self._count_questions()}",
-            lead=f"{self._of_dead}{lead} {scope}".lstrip(),
+            score=f"{self._format_scores(taken)} {self._count_questions()}",
+            lead=f"{self._of_dead}{lead} {validity}".lstrip(),
             by_kind="" if self._list_missing() else answer_kinds(self._results, taken),
-            cost="" if method is None else self._prices.line(method, beside, is_named=is_named),
+            cost="" if method is None else self._prices.line(method, other, is_named=is_named),
             next=next_,
             command=command,
             how=(how, *self._explain()),
@@ -285,16 +286,16 @@ class _Basis:
         )
 
     def _mend_first(self, lacks_pairs: bool = False) -> tuple[str, str] | None:
-        """Return what to mend before anything else, and its command; None if nothing."""
+        """Return the first thing to mend, and its command; None if nothing needs mending."""
         if lacks_pairs or self._list_missing():
-            return self._tell_missing_step()
+            return self._propose_completion()
         if self._prices.budgets and not self._results.conditions.differ_by_variants:
             return "give all methods one budget: equal_terms in eval_config.yaml", ""
         return _see_why(self._results, self._dead[0]) if self._dead else None
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._list_missing() and not next_:
-            next_, command = self._tell_missing_step()
+            next_, command = self._propose_completion()
         headline, lead = f"No answer: {why}.", " ".join(self._list_missing())
         score = self._count_questions()
         return Answer("", headline=headline, score=score, lead=lead, next=next_, command=command)
@@ -311,9 +312,9 @@ class _Basis:
         next_, command = self._mend_first() or ("compare it with another method, by --methods", "")
         return Answer(
             chip="",
-            headline=f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
-            score=f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
-            lead=f"{self._of_dead}{lead}{self._tell_scope(None)}",
+            headline=f"{method} {verb} {self._right} on {self._format_share(method)}{self._by}.",
+            score=f"{self._format_judge_scores([method])} {self._count_questions()}".lstrip(),
+            lead=f"{self._of_dead}{lead}{self._describe_validity(None)}",
             cost=self._prices.line(method, None),
             next=next_,
             command=command,
@@ -341,9 +342,9 @@ class _Basis:
     def _list_missing(self) -> list[str]:
         """Return which verdicts and searches are missing, if too many are for an answer."""
         missing = [
-            f"{n:,} of {outcomes.n_planned:,} {what} of {method}"
+            f"{n:,} of {outcomes.n_planned:,} {lack} of {method}"
             for method, outcomes in self._outcomes.items()
-            for n, what in (
+            for n, lack in (
                 (outcomes.n_judge_failed + outcomes.n_judge_unparseable, "verdicts are missing"),
                 (outcomes.n_not_run, "searches are not made"),
             )
@@ -370,38 +371,38 @@ class _Basis:
         meta = self._results.metadata
         return max(n, meta["n_planned"] - meta["n_done"]) if self._absent else n
 
-    def _tell_share(self, method: str) -> str:
-        whole = "% of questions" if self._few is None else f"of {counted(self._few, 'question')}"
-        return f"{self._format_score(method)} {whole}"
+    def _format_share(self, method: str) -> str:
+        unit = "% of questions" if self._few is None else f"of {counted(self._few, 'question')}"
+        return f"{self._format_score(method)} {unit}"
 
     def _format_score(self, method: str, by_judge: bool = False) -> str:
         """Return a score as a number; 0, or all, only if it is exactly that."""
-        whole, mean = 100 if self._few is None else self._few, self._means[method]
-        number = whole * ((self._outcomes[method].mean.mean or 0) if by_judge else mean)
-        is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
+        total, mean = 100 if self._few is None else self._few, self._means[method]
+        number = total * ((self._outcomes[method].mean.mean or 0) if by_judge else mean)
+        is_near = 0 < number < 0.5 or total - 0.5 <= number < total
         return f"{number:.1f}" if is_near else f"{number:.0f}"
 
-    def _tell_scores(self, method: str | None) -> str:
+    def _format_scores(self, method: str | None) -> str:
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells, by = [f"{name} {self._format_score(name)}" for name in ranked], self._by
-        judge = f" {self._tell_judge(ranked)}".rstrip()
+        judge = f" {self._format_judge_scores(ranked)}".rstrip()
         if method is None:
             few, right = self._few, f"{self._right}{by}"
             lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
             return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}.{judge}"
         rest = join_names(cells[1:], _MOST, ", ")
-        opening = f"{self._right.capitalize()} on {self._tell_share(method)}{by}"
+        opening = f"{self._right.capitalize()} on {self._format_share(method)}{by}"
         return f"{opening}; {rest}.{judge}" if rest else f"{opening}.{judge}"
 
-    def _tell_judge(self, methods: list[str]) -> str:
-        """Return what the judge says if the scores are not its own, else ""."""
+    def _format_judge_scores(self, methods: list[str]) -> str:
+        """Return the judge's scores as a sentence if the shown scores are by labels, else ""."""
         if not self._analysis.scored_by_labels:
             return ""
         cells = [f"{method} {self._format_score(method, by_judge=True)}" for method in methods]
         return f"The judge says {join_names(cells, _MOST + 1, ', ')}."
 
     def _count_questions(self) -> str:
-        """Return how many questions were asked, and which searches and verdicts are missing."""
+        """Return a sentence on the questions asked, and on missing searches and verdicts."""
         results, summaries = self._results, self._outcomes.values()
         n_failed = sum(result.failure is not None for result in results.results)
         n_missing = sum(of.n_judge_failed + of.n_judge_unparseable for of in summaries)
@@ -412,16 +413,16 @@ class _Basis:
             ("verdict", "verdicts", "missing", n_missing),
             ("answer", "answers", "not judged", n_unjudged - n_failed),
         )
-        parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
+        parts = [f"{counted(n, one, many)} {state}" for one, many, state, n in missing if n]
         answered = "" if any(result.abstained for result in results.results) else "answered and "
         figures = [of for m in self._analysis.outcomes.values() for of in m.values()]
         is_partly = any(of.n_judge_failed + of.n_judge_unparseable for of in figures)
-        whole = f"all {answered}judged{f' on {self._primary}' if is_partly else ''}"
+        complete = f"all {answered}judged{f' on {self._primary}' if is_partly else ''}"
         asked = counted(results.metadata["total_questions"], "question")
         trials = f", each searched {self._n_trials} times," if self._n_trials > 1 else ""
         n = len(results.by_movie) if any(results.by_movie) else 0
         on = f" on {counted(n, 'index', 'indexes')}" if n else ""
-        return f"{asked}{trials}{on}, {', '.join(parts) or whole}."
+        return f"{asked}{trials}{on}, {', '.join(parts) or complete}."
 
     def _gap(self, pivot: str, rival: str) -> str:
         if self._lacks_pairs():
@@ -438,8 +439,8 @@ class _Basis:
         verb = "is" if len(beaten) == 1 else "are"
         return f" {join_names(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
-    def _tell_scope(self, method: str | None, is_lead: bool = False) -> str:
-        """Return which questions the lead holds for, and on how many indexes it is the same."""
+    def _describe_validity(self, method: str | None, is_lead: bool = False) -> str:
+        """Return the questions for which the lead is valid, and the number of indexes with it."""
         start = ""
         if self._is_corrected and not self._analysis.scored_by_labels:
             start = "People's labels corrected the differences. "
@@ -461,7 +462,7 @@ class _Basis:
         return f"{start} {these}; other indexes may differ{count}."
 
     def _ask_more(self, pivot: str, rival: str) -> str:
-        """Return what would decide, such as how many more questions; see docs/numbers.md.
+        """Return the step that would decide, such as more questions; see docs/numbers.md.
 
         The interval's half width shrinks with the square root of the questions. They are enough
         when a difference of 0 is shown to lie within the margin with 80 % power, and when the
@@ -491,7 +492,7 @@ class _Basis:
         return describe_more(more, n, None if seen is None else seen - n)
 
     def _propose_check(self) -> tuple[str, str]:
-        """Return what makes a decided answer surer, and its command."""
+        """Return a step that makes a decided answer surer, and its command."""
         label = self._results.metadata["embedded_models"] or ""
         roles = label.rpartition(": ")[0]
         if label and (ANSWERS in roles or not roles):
@@ -500,15 +501,15 @@ class _Basis:
             return "name a language model as judge.model in eval_config.yaml", ""
         if self._is_corrected:
             pin = _command(self._results, "compare", "--pin")
-            return "hold the next change against this run", pin
+            return "compare the next change with this run", pin
         flags = () if self._primary == "correctness" else ("--metric", self._primary)
         run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
         n = min(MIN_LABELS, self._results.metadata["total_questions"])
         return f"label the answers to {counted(n, 'question')} to check the judge", command
 
-    def _tell_missing_step(self) -> tuple[str, str]:
-        """Return how to get what is missing; judging again makes no search."""
+    def _propose_completion(self) -> tuple[str, str]:
+        """Return the step that gets what is missing, and its command (judging makes no search)."""
         origin = self._results.metadata.get("setup", {}).get("responses_of")
         outcomes = self._outcomes.values()
         if origin and not any(o.n_judge_failed + o.n_judge_unparseable for o in outcomes):
@@ -540,7 +541,7 @@ class _Basis:
         return floor(1000 * limits[0] + 1e-9) / 10, ceil(1000 * limits[1] - 1e-9) / 10
 
     def _loss_limit(self, method: str, rival: str) -> float:
-        """Return how many points a method may be behind another, however missing verdicts fell."""
+        """Return the most points of a method's loss to another, however missing verdicts fell."""
         pair, high = self._find(rival, method), self._deficit(rival, method)[1]
         if pair is None or pair.result.difference is None or pair.result.difference_bounds is None:
             return high
@@ -567,7 +568,7 @@ def _command(results: "EvaluationResults", command: str, *flags: str) -> str:
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:
-    """Yield the lines of an answer: what to do, the reasons, what is next."""
+    """Yield the lines of an answer: the recommendation, the reasons, the next step."""
     yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
     yield from map(Line, answer.reasons)
     if answer.next:
@@ -578,8 +579,9 @@ def list_lines(answer: Answer) -> Iterator[Line]:
 def describe_more(more: float, n: int, seen: float | None = None) -> str:
     """Return a clause on how many more questions decide.
 
-    ``more``: those that decide whatever the difference is. ``n``: those asked. ``seen``: those that
-    show a difference as large as the one seen, told if they are fewer; None if none was seen.
+    ``more``: the questions that decide whatever the difference is. ``n``: the questions asked.
+    ``seen``: the questions that show a difference as large as the one seen, named if they are
+    fewer; None if none was seen.
     """
     number = f"about {round_up(more):,}" if n >= _ENOUGH else "hundreds"
     is_fewer = seen is not None and 1 <= seen < (more if n >= _ENOUGH else min(more, _HUNDREDS))

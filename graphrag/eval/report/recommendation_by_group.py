@@ -1,4 +1,4 @@
-"""Says for which kinds of questions a run's answer would recommend another method."""
+"""Lists the kinds of questions for which a run would recommend another method."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ _MOST_GROUPS = 3
 def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
     """Return a sentence on kinds of questions that call for another method; "" if none does.
 
-    ``taken``: the method that the answer says to use; None if it is undecided.
+    ``taken``: the recommended method; None if the answer is undecided.
     """
     better = [
         (group, *choice)

@@ -1,9 +1,9 @@
 """Keeps the report of a finished run in eval.db, so that it is computed only once.
 
 Kept are the lines and tables of the terminal, and digests of the files that were written with them,
-such as the page. A report holds until something changes that its figures depend on. If a row of the
-run changes, eval.db marks the report as outdated. Labels, indexes and our code are part of the
-report's key. Its name says whether every index could be measured.
+such as the page. A report is valid until something changes that its figures depend on. If a row of
+the run changes, eval.db marks the report as outdated. Labels, indexes and gtog's code are part of
+the report's key. Its name shows whether every index could be measured.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from graphrag.eval.types.metric_definitions import METRICS
 from graphrag.text.cli_hints import Invocation, as_given_here, complete_lines
 from graphrag.text.message_phrases import join_names
 
-WHOLE, IN_PART = "report", "report without indexes"
+COMPLETE, PARTIAL = "report", "report without indexes"
 """The names of a report that is kept: with every index that was searched, and without some."""
 
 
@@ -42,11 +42,11 @@ class KeptReport:
     """The printed report of a run, as it is kept.
 
     Its command lines have no program or place yet, see :func:`anywhere` in ``cli_hints``: the lines
-    that are printed get those of the command given then.
+    that are printed get those of the command that prints them.
 
     - ``brief``, ``full``: the lines and tables of either form.
     - ``answer``: the answer in one line, "" if there is none.
-    - ``unread``: what can't be read any more.
+    - ``unread``: the parts that can't be read any more.
     - ``files``: name -> digest of each file in the run's folder that shows these figures.
     - ``folder``: the folder of the results if a line names it, else None.
     - ``commands``: the command lines on the page. ``program``, ``place``: the words with which they
@@ -69,7 +69,7 @@ class KeptReport:
         return Invocation(tuple(self.program), place=self.place)
 
     def parts(self, full: bool) -> list[Part]:
-        """Return the lines and tables, with command lines as the command given now has them."""
+        """Return the lines and tables, with command lines as the running command has them."""
         return [
             Line(as_given_here(part.text), part.style, part.is_command)
             if isinstance(part, Line) and part.is_command
@@ -78,7 +78,7 @@ class KeptReport:
         ]
 
     def as_given_here(self, page: str) -> str:
-        """Return the page with command lines as the command given now has them."""
+        """Return the page with command lines as the running command has them."""
         for line in self.commands:
             old, new = complete_lines(line, self.written_by), as_given_here(line)
             page = page.replace(str(escape(old)), str(escape(new)))
@@ -126,8 +126,8 @@ class Keeping:
 
 
 def name_report(run: Run, states: Mapping[str, str]) -> str:
-    """Return the name of a report: WHOLE if every index is as it was searched, else IN_PART."""
-    return WHOLE if _list_same(run, states) == set(states) else IN_PART
+    """Return the name of a report: COMPLETE if every index is as it was searched, else PARTIAL."""
+    return COMPLETE if _list_same(run, states) == set(states) else PARTIAL
 
 
 def _list_same(run: Run, states: Mapping[str, str]) -> set[str]:
@@ -136,10 +136,10 @@ def _list_same(run: Run, states: Mapping[str, str]) -> set[str]:
 
 
 def key_report(run: Run, output_dir: Path, states: Mapping[str, str]) -> str:
-    """Return a key of what a report depends on besides rows: labels, indexes and our code."""
+    """Return a key of all that a report depends on except rows: labels, indexes, gtog's code."""
     folder = run_folder(output_dir, run.run_id)
     files = {metric: folder / label_file(metric) for metric in METRICS}
-    # Where a sheet lies is said of labels that can't be used.
+    # Labels that can't be used are reported with the path of their sheet.
     labels = {m: [_digest(f), f.with_suffix(".csv").exists()] for m, f in files.items()}
     values = {
         "code": digest_code(),
@@ -150,7 +150,7 @@ def key_report(run: Run, output_dir: Path, states: Mapping[str, str]) -> str:
 
 
 def read_report(kept: KeptFigures | None, key: str, output_dir: Path) -> KeptReport | None:
-    """Return a kept report; None if it no longer holds, or names another folder of results."""
+    """Return a kept report; None if it is outdated, or names another folder of results."""
     if kept is None or kept.key != key:
         return None
     values: dict[str, Any] = json.loads(kept.value)
@@ -162,11 +162,11 @@ def read_report(kept: KeptFigures | None, key: str, output_dir: Path) -> KeptRep
 
 
 def explain_change(kept: KeptFigures | None, key: str) -> str:
-    """Return why kept figures no longer hold; "" if none are kept, or they hold."""
+    """Return why kept figures are outdated; "" if none are kept, or they are valid."""
     if kept is None or kept.key == key or kept.key.startswith("computing"):
         return ""
     if kept.key == OUTDATED:
-        return "what eval.db holds of the run has changed"
+        return "the run in eval.db has changed"
     before: dict[str, Any] = {}
     with suppress(ValueError):  # a key that was damaged explains nothing
         before = json.loads(kept.key)
@@ -175,15 +175,15 @@ def explain_change(kept: KeptFigures | None, key: str) -> str:
     if changed := _list_differing(before, now, "labels"):
         reasons.append(f"the labels on {join_names(changed)} have changed")
     if changed := _list_differing(before, now, "indexes"):
-        what = f"index {changed[0]} has" if len(changed) == 1 else f"{len(changed)} indexes have"
-        reasons.append(f"{what} changed")
+        subject = f"index {changed[0]} has" if len(changed) == 1 else f"{len(changed)} indexes have"
+        reasons.append(f"{subject} changed")
     if before.get("code") != now["code"]:
         reasons.append("another version computed them")
     return join_names(reasons)
 
 
-def _list_differing(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:
-    old, new = before.get(what, {}), now[what]
+def _list_differing(before: Mapping[str, Any], now: Mapping[str, Any], part: str) -> list[str]:
+    old, new = before.get(part, {}), now[part]
     return [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
 
 

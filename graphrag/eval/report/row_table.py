@@ -50,10 +50,10 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
     for name in (*_COUNTS, "cost_usd"):
         table[f"judge_{name}"] = [usage.get(name) for usage in judges]
     table["embedded_models"] = results.metadata.get("embedded_models")
-    # A column that misses one would hold floating numbers, and a file 1190.0.
-    whole = [*METRICS, *_COUNTS, "embedding_tokens", *(f"judge_{name}" for name in _COUNTS)]
-    whole += [f"rubric_{name}" for name in DIMENSIONS]
-    table = table.astype({name: "Int64" for name in whole if name in table})
+    # A column with a missing value would get floating numbers, and a file 1190.0.
+    integers = [*METRICS, *_COUNTS, "embedding_tokens", *(f"judge_{name}" for name in _COUNTS)]
+    integers += [f"rubric_{name}" for name in DIMENSIONS]
+    table = table.astype({name: "Int64" for name in integers if name in table})
     if not measured:
         return table
     key = ["imdb_key", "sample_id", "method", "trial"]

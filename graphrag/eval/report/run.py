@@ -52,7 +52,7 @@ _FULL = (
 _INDEX_NOTE = (
     "Replies that were in the project's cache count as well: an earlier build paid for them. "
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
-    "texts alone, and basic, hybrid and agentic their vectors besides."
+    "texts alone, and basic, hybrid and agentic their vectors as well."
 )
 _OF_FIRSTS = (
     "Measures without a judge, where answers were lost, and the further judges look only at the "
@@ -70,8 +70,8 @@ def list_run(
 
     ``figures``, ``notes``: see :func:`make_sections`.
     """
-    brief, whole = list_both(results, figures, notes)
-    return whole if full else brief
+    brief, complete = list_both(results, figures, notes)
+    return complete if full else brief
 
 
 def list_both(
@@ -83,8 +83,8 @@ def list_both(
     if n > _MOST_DOCUMENTS:
         line = Line(f"The summary file has the means on each of the {n:,} indexes.")
         sections["documents"] = [line]
-    brief, whole = ([p for name in n.split() for p in sections[name]] for n in (_BRIEF, _FULL))
-    return brief, whole
+    brief, full = ([p for name in n.split() for p in sections[name]] for n in (_BRIEF, _FULL))
+    return brief, full
 
 
 def make_sections(
@@ -92,8 +92,8 @@ def make_sections(
 ) -> defaultdict[str, list[Part]]:
     """Return section -> lines and tables of a run, from which each surface takes its own.
 
-    ``figures``: figures beyond the verdicts, if there are any. ``notes``: lines on what else
-    failed. Raises ValueError if the results hold no analysis.
+    ``figures``: figures beyond the verdicts, if there are any. ``notes``: lines on other
+    failures. Raises ValueError if the results have no analysis.
     """
     analysis, answer = analysis_of(results), answer_run(results)
     label = label_results(results) if answer is None else None
@@ -161,7 +161,7 @@ def _describe_spent(spent: Table, results: "EvaluationResults") -> Iterator[str]
             paid = "an unknown number of dollars"
         usages = (usage for r in results.results for usage in (r.usage, r.judge_usage))
         n_here = sum(usage.tokens_counted_here for usage in usages if usage is not None)
-        here = f" The services didn't tell the tokens of {n_here:,}: they are counted here."
+        here = f" The services didn't report the tokens of {n_here:,}: they are counted here."
         yield f"The run took {calls} calls, {tokens} tokens and {paid}.{here if n_here else ''}"
 
 
@@ -172,9 +172,9 @@ def _list_scores(figures: "Figures") -> Iterator[Part]:
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
-    """Return the analysis of results; raises ValueError if they hold none."""
+    """Return the analysis of results; raises ValueError if they have none."""
     if results.analysis is None:
-        raise ValueError("these results hold no analysis; make them with aggregate_results")
+        raise ValueError("these results have no analysis; make them with aggregate_results")
     return results.analysis
 
 
@@ -201,7 +201,7 @@ def kinds_table(results: "EvaluationResults") -> Table:
 
 
 def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
-    """Return what a few indexes took to build, by workflow and model; empty if it is not known."""
+    """Return the cost of building a few indexes, by workflow and model; empty if it is unknown."""
     rows: list[list[Value]] = []
     for key, cost in costs.items():
         timed: set[str] = set()
@@ -225,7 +225,7 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
 
 
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:
-    """Yield a line on what each index took to build, and one on those of which it is not known."""
+    """Yield a line on the cost of building each index, and one on indexes of unknown cost."""
     if unknown := [key for key, cost in costs.items() if cost is None]:
         names = f"{'index' if len(unknown) == 1 else 'indexes'} {join_names(unknown, most=8)}"
         yield f"What {names} took to build is not known; graphrag eval --index counts it."
@@ -280,18 +280,18 @@ def describe_uncorrected(analysis: "Analysis") -> list[str]:
 def describe_documents(analysis: "Analysis") -> Iterator[str]:
     """Yield a line per comparison on the primary metric on whether other documents would agree."""
     for pair in analysis.comparisons:
-        view = pair.result.by_document
-        if not pair.in_family or view is None or len(view.documents) < 2:
+        documents = pair.result.by_document
+        if not pair.in_family or documents is None or len(documents.documents) < 2:
             continue
-        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
-        mean = view.estimate
+        agree = "no direction" if documents.n_agreeing is None else f"{documents.n_agreeing} agree"
+        mean = documents.estimate
         limits = f"({span(mean.low, mean.high)})"
         if None in (mean.low, mean.high):
             limits = "without an interval"
         by = ", by the judge alone" if pair.is_corrected else ""
         yield (
-            f"{pair.a} - {pair.b}: of {len(view.documents)} documents {agree}; mean over "
-            f"documents {points(mean.mean, UNKNOWN)} {limits} ({view.label}{by})"
+            f"{pair.a} - {pair.b}: of {len(documents.documents)} documents {agree}; mean over "
+            f"documents {points(mean.mean, UNKNOWN)} {limits} ({documents.label}{by})"
         )
 
 
@@ -313,9 +313,9 @@ def describe_doubts(results: "EvaluationResults") -> list[str]:
 
 
 def describe_gold(results: "EvaluationResults", figures: "Figures | None" = None) -> list[str]:
-    """Return a line on how many questions a person has vetted, if the dataset says so.
+    """Return a line on how many questions a person has vetted, if the dataset has that.
 
-    ``figures``: those that know the dataset's file, as the configuration names it.
+    ``figures``: for the dataset's file, as the configuration names it.
     """
     n_gold = results.metadata.get("n_gold")
     if n_gold is None:
@@ -331,7 +331,7 @@ def describe_gold(results: "EvaluationResults", figures: "Figures | None" = None
 
 
 def describe_costs(results: "EvaluationResults") -> Iterator[str]:
-    """Yield what the tables leave out: cached tokens, and calls that belong to no result."""
+    """Yield the amounts that the tables leave out: cached tokens, and calls without a result."""
     cached: list[str] = []
     for method, usage in results.efficiency.items():
         tokens, n = usage.get("cached_prompt_tokens"), usage.get("calls_reporting_cached_tokens")
@@ -350,16 +350,16 @@ def describe_costs(results: "EvaluationResults") -> Iterator[str]:
         known = [count for count in tokens if count is not None]
         if known and len(known) < len(tokens):
             yield (
-                f"{method}: {len(tokens) - len(known):,} of {len(tokens):,} searches do not say "
+                f"{method}: {len(tokens) - len(known):,} of {len(tokens):,} searches do not report "
                 "what they took, as one that failed may not, so tokens and dollars are unknown; "
                 f"the other {len(known):,} took {fmean(known):,.0f} tokens on average."
             )
-    for what, (calls, tokens, usd) in run_tables.spent_beside(results).items():
+    for name, (calls, tokens, usd) in run_tables.spent_without_result(results).items():
         amounts = "an unknown part is"
         if calls is not None:
             dollars = money(usd, "$", f"dollars {UNKNOWN}")
             amounts = f"{counted(calls, 'call')}, {tokens:,} tokens and {dollars} are"
-        yield f"Of what the run took, {amounts} of {what}."
+        yield f"Of what the run took, {amounts} of {name}."
 
 
 def describe_failures(results: "EvaluationResults") -> Iterator[str]:
@@ -389,8 +389,8 @@ def find_hopeless(results: "EvaluationResults") -> dict[str, str]:
     failures = {method: [r.failure for r in searches] for method, searches in _by_method(results)}
     return {
         method: first.message
-        for method, found in failures.items()
-        if found and None not in found and (first := found[0]) is not None
+        for method, causes in failures.items()
+        if causes and None not in causes and (first := causes[0]) is not None
     }
 
 
@@ -398,11 +398,11 @@ def describe_left_out(results: "EvaluationResults") -> Iterator[str]:
     """Yield lines on the parameters that the models of methods and of the judge refused."""
     refused = refused_parameters(results.results)
     alike: dict[tuple[str, ...], list[str]] = {}
-    for who, told in {"judge": "the judge", **{m: m for m in results.metadata["methods"]}}.items():
+    for who, name in {"judge": "the judge", **{m: m for m in results.metadata["methods"]}}.items():
         if who in refused:
-            alike.setdefault(tuple(refused[who]), []).append(told)
-    for names, tellers in alike.items():
-        yield f"{describe_refused(f'The model of {join_names(tellers)}', names)}."
+            alike.setdefault(tuple(refused[who]), []).append(name)
+    for names, askers in alike.items():
+        yield f"{describe_refused(f'The model of {join_names(askers)}', names)}."
 
 
 def describe_abstentions(results: "EvaluationResults") -> Iterator[str]:
@@ -429,7 +429,7 @@ def describe_oddities(results: "EvaluationResults") -> Iterator[str]:
             yield (
                 f"{method}: in {len(cut)} of {len(searches)} searches a reply was cut off, e.g. "
                 f"at {question}{judged if n_answered else ''}; "
-                "max_output_tokens and tog_search's own bounds say how long a reply may be"
+                "max_output_tokens and tog_search's own bounds limit the length of a reply"
             )
 
 

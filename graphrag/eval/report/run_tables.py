@@ -25,7 +25,7 @@ from graphrag.eval.report.formatting import (
     seconds,
     unfinished,
 )
-from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
+from graphrag.eval.report.table import METHOD, Kind, LinkedValue, Table, Value
 from graphrag.eval.results.scored_rows import FAILED_AS_0
 from graphrag.query.client.usage import sum_known
 from graphrag.text.float_compare import number_beside
@@ -74,7 +74,7 @@ LOST: dict[Stage, str] = {
     "in_answer": "shown, not said",
     "judged_correct": "said, judged wrong",
 }
-"""Stage -> what became of the evidence that was lost there."""
+"""Stage -> the state of the evidence that was lost there."""
 FailureKind: TypeAlias = tuple[str, str | None, str]
 """Method, metric and cause. The metric is None if the search failed; the method is "" if a further
 scorer's judgment did."""
@@ -96,7 +96,7 @@ def by_score(analysis: "Analysis") -> list[str]:
 
 
 def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
-    """Return the main table: score, what is behind it and what it costs, the best method first.
+    """Return the main table: score, its basis and its cost, the best method first.
 
     A column without information is left out: all judged, none failed or declined, no price. Scores
     that labels correct come first, the judge's next to them.
@@ -158,7 +158,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
 
 
 def _found(n: int, name: str, outcome: str) -> Value:
-    return Found(n, {name: outcome}) if n else n
+    return LinkedValue(n, {name: outcome}) if n else n
 
 
 def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
@@ -210,40 +210,41 @@ def documents_table(analysis: "Analysis") -> Table:
         for method in methods:
             outcomes = by_method.get(method, {}).get(analysis.primary)
             query = {"film": document, f"is:{method}": "0", "metric": analysis.primary}
-            rows[-1].append(None if outcomes is None else Found(mean_and_n(outcomes), query))
+            rows[-1].append(None if outcomes is None else LinkedValue(mean_and_n(outcomes), query))
     left = len(by_document) - len(rows)
     return Table(
         title=f"Documents x methods: {analysis.primary} in %{by_judge(analysis)} "
         "(95 % interval each), n questions",
         columns=[("document", "text"), *((method, "percent") for method in methods)],
         rows=rows,
-        note=f"{left:,} more documents stand in the summary file." if left else "",
+        note=f"{left:,} more documents are in the summary file." if left else "",
         most=3,
     )
 
 
-_BESIDE = {
+_OTHER_CALLS = {
     "earlier_attempts": "earlier attempts, failed or lost",
     "unfinished_answers": "answers that are not finished",
 }
 
 
-def spent_beside(results: "EvaluationResults") -> dict[str, list[Any]]:
-    """Return name -> calls, tokens and dollars (None: unknown) of what belongs to no result."""
-    usages: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
+def spent_without_result(results: "EvaluationResults") -> dict[str, list[Any]]:
+    """Return name -> calls, tokens and dollars (None: unknown) of calls without a result."""
+    metadata = results.metadata
+    usages: dict[str, Any] = {group: metadata.get(name) for name, group in _OTHER_CALLS.items()}
     return {
-        what: [
+        group: [
             usage["calls"],
             sum_known(count for name, count in usage.items() if name.endswith("_tokens")),
             usage["cost_usd"],
         ]
-        for what, usage in usages.items()
+        for group, usage in usages.items()
         if usage
     }
 
 
 def spent_table(results: "EvaluationResults") -> Table:
-    """Return what the run took in all: calls, tokens, and dollars if any were paid.
+    """Return the totals of the run: calls, tokens, and dollars if any were paid.
 
     If the run judged another run's responses again, that run's searches are left out.
     """
@@ -258,7 +259,7 @@ def spent_table(results: "EvaluationResults") -> Table:
     spent["judging"] = [sum_known(row[f"judge_{n}"] for row in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
-    spent |= spent_beside(results)
+    spent |= spent_without_result(results)
     spent["total"] = [sum_known(column) for column in zip(*spent.values(), strict=True)]
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
@@ -373,7 +374,7 @@ def failures_table(results: "EvaluationResults") -> Table:
 
 
 def name_cause(failure: "Failure") -> str:
-    """Return the kind and message of a failure, cut to what a table and a list can hold."""
+    """Return the kind and message of a failure, cut to fit into a table and a list."""
     return f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
 
 
@@ -381,20 +382,20 @@ def tabulate_failures(causes: Counter[FailureKind], most: int | None = None) -> 
     """Return how often each failure occurred, the most frequent first; no row without any."""
     rows: list[list[Value]] = []
     for (method, metric, cause), times in causes.most_common(most):
-        what, query = "search failed, counts 0", {"cause": cause}
+        result, query = "search failed, counts 0", {"cause": cause}
         if metric is not None:
-            what = f"{metric} unscored, {'left out' if method else 'in full or in part'}"
+            result = f"{metric} unscored, {'left out' if method else 'in full or in part'}"
             query |= {"metric": metric, f"is:{method}": "unscored"}
-        rows.append([method, what, Found(times, query), cause])
+        rows.append([method, result, LinkedValue(times, query), cause])
     return Table(
         title="Failures and missing verdicts, by cause",
-        columns=[METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
+        columns=[METHOD, ("failure", "text"), ("times", "count"), ("cause", "text")],
         rows=rows,
     )
 
 
 def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]:
-    """Yield the measures that need no model, and those traced to the index, if there are any."""
+    """Yield a table of measures without a model, and one of measures traced to the index."""
     for title, groups in _MEASURES.items():
         by_name = {
             name: summary.form
@@ -451,7 +452,7 @@ def loss_table(figures: "Figures") -> Table:
         return Table()
     counts = [_count_ends(row) for row in traced]
     names = [name for name in counts[0] if any(ends[name] for ends in counts)]
-    # Every method is asked the same questions, but for an oracle: the largest count is theirs.
+    # Every method is asked the same questions, except an oracle: the largest count is theirs.
     totals = [row for row in figures.loss if row.imdb_key is None]
     left_out = [
         f"{part} evidence of {counted(n, 'question')}"
@@ -470,12 +471,12 @@ def loss_table(figures: "Figures") -> Table:
     note = (
         "Each question counts once, so a row adds up to all of them. An answer that is not right "
         "counts at the first stage that the method depends on and that its evidence did not pass, "
-        f"as far as words tell. {'; '.join(f'{name}: {meanings[name]}' for name in names)}."
+        f"as far as words show. {'; '.join(f'{name}: {meanings[name]}' for name in names)}."
     )
     if left_out:
         note += (
             f" Left out here and in the retrieval measures: {' and '.join(left_out)}, because the "
-            "text does not hold it."
+            "text does not contain it."
         )
     return Table(
         title="Where answers were lost: each question once, by the first stage",
@@ -490,15 +491,15 @@ def loss_table(figures: "Figures") -> Table:
 
 def split_loss(figures: "Figures") -> tuple[Table, Table]:
     """Return :func:`loss_table` over all documents, and one by document if there are several."""
-    whole, n = loss_table(figures), sum(row.imdb_key is not None for row in _list_traced(figures))
-    if n == len(whole.rows):
-        return whole, Table()
-    by_document = replace(whole, title="The same by document", rows=whole.rows[:n], note="")
-    return replace(whole, rows=whole.rows[n:]), by_document
+    table, n = loss_table(figures), sum(row.imdb_key is not None for row in _list_traced(figures))
+    if n == len(table.rows):
+        return table, Table()
+    by_document = replace(table, title="The same by document", rows=table.rows[:n], note="")
+    return replace(table, rows=table.rows[n:]), by_document
 
 
 def _list_traced(figures: "Figures") -> list[LossRow]:
-    """Return the loss rows of each document and, if there are several, those over all."""
+    """Return the loss rows of each document and, if there are several, the rows over all."""
     documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
     return [
         row
@@ -518,7 +519,7 @@ def _count_ends(row: LossRow) -> dict[str, Value]:
     }
     film = row.imdb_key or ""
     return {
-        name: Found(n, {"lost": f"{row.method}|{end}", "film": film}) if n else n
+        name: LinkedValue(n, {"lost": f"{row.method}|{end}", "film": film}) if n else n
         for name, (n, end) in ends.items()
     }
 
@@ -556,7 +557,7 @@ def score_tables(figures: "Figures") -> list[Table]:
                             f"{render(estimate)} n {estimate.n:,}"
                             for estimate in (row.parts[part].estimate for part in columns)
                         ),
-                        *(counts[method].get(what, 0) for what in titles),
+                        *(counts[method].get(key, 0) for key in titles),
                         *([p_value(tests[method])] if tests else []),
                     ]
                     for method, row in by_method.items()

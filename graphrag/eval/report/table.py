@@ -1,7 +1,7 @@
 """Defines the lines and tables of reports, and shows them on a terminal, in Markdown and as JSON.
 
 Texts of questions, documents and models may come from anybody. Unescaped, they could mention
-people, close issues, or end the Markdown table that they stand in.
+people, close issues, or end the Markdown table that they are in.
 """
 
 import re
@@ -20,7 +20,7 @@ from graphrag.text.message_phrases import shorten
 from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
-"""What a column holds. Text is aligned to the left, everything else to the right."""
+"""The content of a column. Text is aligned to the left, everything else to the right."""
 METHOD: tuple[str, Kind] = ("method", "text")
 _FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
 STYLES = {
@@ -37,7 +37,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # or turns lines round
 _TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as it is
 _LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
-_NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
+_NOTHING = "\u200b"  # of no width: the text after it is no mention, reference or link
 _PART = r"""(?:'[^'`|]*'|"[^"`|]*"|[^\s'"`|;(),.]|[,.](?=[^\s'"`|;()]))"""
 """A part of a word of a command. Characters that end a command in a sentence belong to it only in
 quotes, and stops only inside a word."""
@@ -52,7 +52,7 @@ _COMMAND = re.compile(
 class Line:
     """A sentence of a report.
 
-    ``is_command``: whether it holds a command. It is then never wrapped, so that it can be pasted.
+    ``is_command``: whether it contains a command. It is then never wrapped, to be pasted.
     """
 
     text: str
@@ -61,8 +61,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A number of answers, and the query by which the run's page lists them."""
+class LinkedValue:
+    """A cell's number or text, and the query by which the run's page lists its answers."""
 
     value: str | int
     query: Mapping[str, str]
@@ -73,15 +73,15 @@ class Found:
         return f"#f?{urlencode({name: value for name, value in self.query.items() if value})}"
 
 
-Value: TypeAlias = str | float | tuple[float | None, float | None] | Found | None
+Value: TypeAlias = str | float | tuple[float | None, float | None] | LinkedValue | None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of a report, whose first column names the rows; ``Table()`` shows nothing.
 
-    A text is shown as it is, None as "-", and a number or a pair of limits as its column's
-    :data:`Kind` says. ``note``: how to read the table. ``most``: how many columns, besides the
+    A text is shown as it is, None as "-", and a number or a pair of limits by its column's
+    :data:`Kind`. ``note``: how to read the table. ``most``: how many columns, in addition to the
     names, fit into 80 characters; 0: the table is never split.
     """
 
@@ -107,7 +107,7 @@ class Table:
     @property
     def links(self) -> list[list[str]]:
         """The address of each cell's answers on the run's page; "" if it lists none."""
-        return [[v.address if isinstance(v, Found) else "" for v in row] for row in self.rows]
+        return [[v.address if isinstance(v, LinkedValue) else "" for v in row] for row in self.rows]
 
     def split(self) -> "Iterator[Table]":
         """Yield tables that fit into 80 characters, the title on the first, the note on the last.
@@ -142,7 +142,7 @@ def part_to_json(part: Part) -> dict[str, object]:
 
 
 def part_from_json(values: Mapping[str, Any]) -> Part:
-    """Return the line or table that :func:`part_to_json` was given."""
+    """Return the line or table that :func:`part_to_json` turned into values."""
     if "text" in values:
         return Line(**values)
     columns = [(name, kind) for name, kind in values["columns"]]
@@ -153,20 +153,20 @@ def part_from_json(values: Mapping[str, Any]) -> Part:
 
 
 def _value_to_json(value: Value) -> object:
-    if isinstance(value, Found):
+    if isinstance(value, LinkedValue):
         return {"value": value.value, "query": dict(value.query)}
     return list(value) if isinstance(value, tuple) else value
 
 
 def _value_from_json(value: Any) -> Value:
     if isinstance(value, dict):
-        return Found(**cast("dict[str, Any]", value))
+        return LinkedValue(**cast("dict[str, Any]", value))
     return cast("Value", tuple(cast("list[float]", value)) if isinstance(value, list) else value)
 
 
 def show_value(value: Value, kind: Kind) -> str:
     """Return a cell's value as text, by the kind of its column; see :class:`Table`."""
-    if isinstance(value, Found):
+    if isinstance(value, LinkedValue):
         value = value.value
     if value is None:
         return MISSING
@@ -180,7 +180,7 @@ def show_value(value: Value, kind: Kind) -> str:
 
 
 def show(console: Console, parts: Iterable[Part]) -> None:
-    """Print lines and tables. Lines are wrapped on a terminal and left whole in a pipe.
+    """Print lines and tables. Lines are wrapped on a terminal and not in a pipe.
 
     A table's title and note are printed as lines: inside the table they would be wrapped at its
     width, however narrow it is.
@@ -193,7 +193,7 @@ def show(console: Console, parts: Iterable[Part]) -> None:
         for table in part.split():
             if table.title:
                 show(console, [Line(table.title, "italic")])
-            if len(table.columns) > 1:  # names alone say nothing
+            if len(table.columns) > 1:  # names alone are no table
                 console.print(_rich(table))
             if table.note:
                 show(console, [Line(table.note, "dim italic")])
@@ -203,12 +203,12 @@ def _rich(table: Table) -> RichTable:
     widths = [max(map(len, column)) for column in zip(table.names, *table.texts, strict=True)]
     padding = (0, 1 if sum(widths) + 3 * len(widths) <= _TERMINAL else 0)
     grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
-    for place, (name, kind) in enumerate(table.columns):
+    for position, (name, kind) in enumerate(table.columns):
         fold = "fold" if kind == "text" else "ellipsis"
         grid.add_column(name, justify="left" if kind == "text" else "right", overflow=fold)
-        is_prose = name in ("cause", "what was found")
-        if kind == "text" and not is_prose and (place or widths[0] <= _SHORT_NAME):
-            grid.columns[place].no_wrap = True
+        is_prose = name in ("cause", "finding")
+        if kind == "text" and not is_prose and (position or widths[0] <= _SHORT_NAME):
+            grid.columns[position].no_wrap = True
     for row in table.texts:
         grid.add_row(*(Text(redact(cell), STYLES.get(cell, "")) for cell in row))
     return grid

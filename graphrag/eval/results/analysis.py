@@ -90,7 +90,7 @@ class CorrectedComparison:
     judged_alone: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values; the figures of result and family stand beside the others."""
+        """Return JSON-ready values; the figures of result and family are next to the others."""
         values = asdict(self)
         values |= {**(values.pop("result") or {}), **(values.pop("family") or {})}
         return {name: values.get(name) for name in _CORRECTED}
@@ -143,9 +143,9 @@ class Comparison:
         return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[sign]
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values; the figures of result and family stand beside the rest."""
+        """Return JSON-ready values; the figures of result and family are next to the rest."""
         result = to_jsonable_python(self.result)
-        del result["is_graded"]  # its test and its interval say it in files
+        del result["is_graded"]  # its test and its interval show it in files
         return {
             **{name: getattr(self, name) for name in ("a", "b", "metric", "in_family", "verdict")},
             "corrected": None if self.corrected is None else self.corrected.to_dict(),
@@ -194,7 +194,7 @@ def find_best(means: Mapping[str, float | None], wins: Iterable[tuple[str, str] 
 
 @dataclass(frozen=True, slots=True)
 class EfficiencyFigures:
-    """What a method's searches cost, with intervals where they exist.
+    """The cost of a method's searches, with intervals where they exist.
 
     ``is_pareto``: whether no other method that people can use beats it, see ``latency.pareto_set``.
     None for an oracle, and if the method can't be compared: its score on the primary metric, its
@@ -279,7 +279,7 @@ def analyse(
 
     - ``methods``, ``metrics``: in the order of reports; the first metric is the primary one. On a
       metric that is not among them, failed searches alone make no mean.
-    - ``planned``: the planned searches; None: those that the rows of any method hold.
+    - ``planned``: the planned searches; None: those that the rows of any method have.
     - ``margin``: the difference, in (0, 1), within which methods are equivalent.
 
     Raises ValueError if a row was not planned.
@@ -410,11 +410,11 @@ def _compare_methods(
 
 def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
     """Pair the searches of two methods, and count pairs that ended alike as one kind."""
-    ours, theirs = ({(row.key, row.trial): row for row in rows} for rows in (a, b))
+    rows_a, rows_b = ({(row.key, row.trial): row for row in rows} for rows in (a, b))
     kinds: dict[object, tuple[str, Row | None, Row | None]] = {}
     times = Counter[object]()
-    for search in dict.fromkeys([*ours, *theirs]):
-        document, a_row, b_row = search[0][0], ours.get(search), theirs.get(search)
+    for search in dict.fromkeys([*rows_a, *rows_b]):
+        document, a_row, b_row = search[0][0], rows_a.get(search), rows_b.get(search)
         end = document, a_row and a_row.end, b_row and b_row.end
         kinds.setdefault(end, (document, a_row, b_row))
         times[end] += 1
@@ -458,8 +458,8 @@ def _pair_searches(
         for _, a, b, times in searches:
             rows = [row for row in (a, b) if row is not None]
             if not any(has_nothing_to_judge(row, metric) for row in rows):
-                ours, theirs = (row and paired_score(row, metric) for row in (a, b))
-                counts[ours, theirs, document or None] += times
+                score_a, score_b = (row and paired_score(row, metric) for row in (a, b))
+                counts[score_a, score_b, document or None] += times
     return +counts
 
 

@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _NOTEBOOK_VIEW = (
-    "graphrag.eval.web.notebook:render_cell"  # by name: how results look stands above them
+    "graphrag.eval.web.notebook:render_cell"  # by name: how results look is defined above them
 )
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 _DETAILED = (
@@ -138,8 +138,8 @@ class EvaluationResults:
     - ``figures``: further sections of the summary file, see ``run_figures.Figures``.
     - ``read_whole``, ``read_calls``: give results with their contexts, which the commands leave in
       the store, and their model calls.
-    - ``command``: the command that began the run. ``roomy``: warnings of contexts that hold most of
-      a text. Neither is in a file.
+    - ``command``: the command that began the run. ``roomy``: warnings of contexts that contain most
+      of a text. Neither is in a file.
     """
 
     metadata: Section
@@ -163,8 +163,8 @@ class EvaluationResults:
         """Return these results with conditions; if budgets differ, ``is_pareto`` becomes None."""
         analysis, metadata = self.analysis, {**self.metadata, "context_budgets": conditions.budgets}
         if conditions.handicaps:
-            told = {m: [each.to_dict() for each in h] for m, h in conditions.handicaps.items()}
-            metadata["conditions"] = told
+            handicaps = {m: [each.to_dict() for each in h] for m, h in conditions.handicaps.items()}
+            metadata["conditions"] = handicaps
         if refused := refused_parameters(self.results):
             metadata["refused_parameters"] = refused
         if analysis is not None and conditions.differ:
@@ -174,7 +174,7 @@ class EvaluationResults:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics to be judged on; the default ones if the metadata does not say."""
+        """The metrics to be judged on; the default ones if the metadata names none."""
         return tuple(self.metadata.get("metrics", DEFAULT_METRICS))
 
     def to_dict(self) -> dict[str, object]:
@@ -192,7 +192,7 @@ class EvaluationResults:
         return {**values, **self.figures}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the summary as JSON text, which holds no NaN."""
+        """Return the summary as JSON text, which contains no NaN."""
         return whole_json(self.to_dict(), indent)
 
     def to_detailed_dict(self) -> dict[str, object]:
@@ -226,7 +226,7 @@ class EvaluationResults:
         """Return a data frame with a row per result: question, method, response, scores and costs.
 
         It also has reasons and, in columns such as ``rubric_relevance`` and ``quality_reasoning``,
-        what further judges said. A failed search has the score 0, a missing verdict none.
+        the grades of further judges. A failed search has the score 0, a missing verdict none.
         """
         import pandas as pd
 
@@ -437,7 +437,7 @@ def _wide_row(result: QueryResult) -> dict[str, object]:
 
 
 def _flatten_grades(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return what further judges said as columns; a score is named after what it scores."""
+    """Return further judges' grades as columns; a score is named after what it scores."""
     columns: dict[str, object] = {}
     for name, value in grades.items():
         if name == "failure":  # the reasoning says so

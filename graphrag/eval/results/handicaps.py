@@ -1,4 +1,4 @@
-"""Tells what each method of a run had to do without when it answered, and why."""
+"""Lists the handicaps of each method of a run: what it had to do without, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -68,7 +68,7 @@ def read_handicaps(
 
 
 def _handicaps(notes: Counter[str], of: int) -> list[Handicap]:
-    """Return a handicap for each kind of note; the most frequent reason stands for the others."""
+    """Return a handicap for each kind of note, with its most frequent reason."""
     by_what: dict[str, list[tuple[str, int]]] = {}
     for note, n in notes.most_common():
         lead, _, why = note.partition(": ")

@@ -223,7 +223,7 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, Labels]) -> Ana
     """Return the analysis with scores and comparisons on labeled metrics as labels correct them.
 
     ``labels``: metric -> labels, see :func:`read_labels`. A comparison that can't be corrected
-    keeps its own figures and its place in the family; its ``corrected`` says why.
+    keeps its own figures and stays in the family; its ``corrected`` has the reason.
     """
     comparisons: list[Comparison] = []
     for metric, of_metric in grouped((pair.metric, pair) for pair in analysis.comparisons).items():
@@ -320,7 +320,7 @@ def _decide(
     compared: Comparison, change: Corrected, result: PairedDifference, family: FamilyFigures | None
 ) -> Comparison:
     if change.refused is not None:
-        # Its own figures, but the place in a family that holds corrected p values.
+        # Its own figures, but in a family with corrected p values.
         corrected = CorrectedComparison(refused=change.refused, n_labels=change.n_labels)
         return replace(compared, result=result, family=family, corrected=corrected)
     corrected = CorrectedComparison(

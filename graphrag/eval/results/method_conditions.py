@@ -14,7 +14,7 @@ from graphrag.query.methods import BUDGET, Need, has_budget, need_of
 
 Unit: TypeAlias = Literal["cost_usd", "tokens"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-"""What costs are counted in: dollars, or tokens if dollars are not known or none are paid."""
+"""The unit of costs: dollars, or tokens if dollars are not known or none are paid."""
 Costs = Mapping[QuestionKey, float | None]
 """Question -> what its search cost; None if that is not known."""
 
@@ -54,7 +54,7 @@ class Conditions:
         return {name: self.index_costs.get(name) for name in index_names.values()}
 
     def need_of(self, method: str) -> Need | None:
-        """Return what a method needs of an index, such as "vectors"; None if that is not known."""
+        """Return the part of an index that a method needs, such as "vectors"; None if not known."""
         return need_of(self.search_methods.get(method, method))
 
     @property
@@ -67,8 +67,8 @@ class Conditions:
 
     def are_equal(self, a: str, b: str) -> bool:
         """Return whether the costs of two methods may be compared: their budgets don't differ."""
-        ours, theirs = self.budgets.get(a), self.budgets.get(b)
-        return ours is None or theirs is None or ours == theirs
+        budgets_a, budgets_b = self.budgets.get(a), self.budgets.get(b)
+        return budgets_a is None or budgets_b is None or budgets_a == budgets_b
 
     @property
     def differ(self) -> bool:
@@ -82,7 +82,7 @@ def read_conditions(
     search_methods: Mapping[str, str],
     index_costs: Mapping[str, IndexCost | None] | None = None,
 ) -> Conditions:
-    """Return the conditions that a run's setup tells; handicaps are told by its responses.
+    """Return the conditions that a run's setup shows; handicaps come from its responses.
 
     ``search_methods``, ``index_costs``: see :class:`Conditions`.
     """
@@ -104,7 +104,7 @@ def read_conditions(
 
 
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:
-    """Return what the part of indexes that a search needs took to build; None if not known.
+    """Return the cost of the part of indexes that a search needs; None if not known.
 
     One workflow makes the vectors of texts and those of the graph, and it is not known what each
     took: all count for a search that needs vectors. ``costs``: name of an index -> its cost.
@@ -133,7 +133,7 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
 
 
 def cost_of(conditions: Conditions, method: str, unit: Unit) -> float | None:
-    """Return what the indexes that a method asks took, as far as it needs them; None: not known."""
+    """Return the cost of the part of its indexes that a method needs; None if not known."""
     return index_cost(
         conditions.search_methods.get(method, method), conditions.costs_of(method), unit
     )

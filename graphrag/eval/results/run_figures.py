@@ -93,7 +93,7 @@ class Figures:
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
 
     def to_dict(self) -> Section:
-        """Return the sections of the summary file that hold these figures."""
+        """Return the sections of the summary file with these figures."""
         cost = self.usage.cost_usd
         graded: Section = {
             name: {method: SCORERS[name].describe(summary) for method, summary in by_method.items()}
@@ -126,7 +126,7 @@ def compute_figures(
     - ``run_samples``: the questions of the run.
     - ``views``: name of an index -> its :class:`IndexView`; results on other indexes are not
       measured.
-    - ``judged``: what further judges said.
+    - ``judged``: the judgments of further judges.
     - ``is_judged``: whether the judge was to be asked; if not, a failed search has no judge's score
       either.
     """
@@ -142,8 +142,8 @@ def compute_figures(
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
     measurable = list(compress(first, is_there))
     measured_details = list(compress(details, is_there))
-    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
-    telling = {result.method for result in measurable if result.retrieved is not None}
+    # A method that never reports what it retrieved has no retrieval measures, rather than bad ones.
+    reporting = {result.method for result in measurable if result.retrieved is not None}
     asked: dict[str, dict[str, Sample]] = {name: {} for name in views}
     for result in measurable:
         name = index_of(result.imdb_key, result.method)
@@ -156,12 +156,12 @@ def compute_figures(
     for result, detail in zip(results.read_whole(measurable), measured_details, strict=True):
         sample = samples[result.sample_id]
         view = views[index_of(result.imdb_key, result.method)]
-        is_told = result.method in telling
-        found = measure(sample, result, view, settings, detail["judge_score"], is_told)
-        measured.append(found)
+        reports = result.method in reporting
+        answer = measure(sample, result, view, settings, detail["judge_score"], reports)
+        measured.append(answer)
         search = results.conditions.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
-        records.append(trace_loss(sample, result, view, needed, has_verdicts, found.stages))
+        records.append(trace_loss(sample, result, view, needed, has_verdicts, answer.stages))
     measured = _drop_unknown(measured, measured_details)
     by_method = summarize_measures(measured, settings)
     scores = _score(config, first, samples, gradings)
@@ -225,7 +225,7 @@ def _group_gradings(judged: _Judged) -> _Gradings:
 def _drop_unknown(
     measured: Sequence[MeasuredAnswer], details: Sequence[Section]
 ) -> list[MeasuredAnswer]:
-    """Leave out measures of what a method showed if none of its answers tell: failures are no 0."""
+    """Leave out measures of the shown text if no answer reports it: failures are no 0."""
     answered = [m for m, detail in zip(measured, details, strict=True) if not detail["failed"]]
     known = {(m.method, k) for m in answered for k, value in m.values.items() if value is not None}
     unknown = {(m.method, k) for m in measured for k in m.values if k.startswith("shown_")} - known
@@ -242,7 +242,7 @@ def _describe_answer(
     is_judged: bool,
     gradings: _Gradings,
 ) -> Section:
-    """Return what files say of a response besides its measures.
+    """Return the figures of a response in files, besides its measures.
 
     A failed search counts 0 in what the judge was to be asked, and in nothing else. Its quality
     counts 0 only once that judge has graded an answer.
@@ -270,7 +270,7 @@ def _score(
     samples: Mapping[str, Sample],
     gradings: _Gradings,
 ) -> Scores:
-    """Add up what each scorer says of first answers, or of pairs of them.
+    """Add up the gradings of first answers, or of pairs of them, by scorer.
 
     A scorer that grades failed searches is left out until it was asked about an answer.
     """
@@ -345,11 +345,11 @@ def check_criteria(
     """
     return [
         CriterionResult(
-            *(method, held.metric, value, held.minimum, held.target, held.check(value)),
-            lower_is_better=held.lower_is_better,
+            *(method, each.metric, value, each.minimum, each.target, each.check(value)),
+            lower_is_better=each.lower_is_better,
         )
-        for held in criteria
-        for method, value in ((method, values.get(held.metric)) for method, values in means.items())
+        for each in criteria
+        for method, value in ((method, values.get(each.metric)) for method, values in means.items())
     ]
 
 
@@ -408,7 +408,7 @@ def retrieval_report(
 ) -> Section:
     """Return the content of retrieval_results.json, except what was retrieved.
 
-    - ``responses``: for each question and method, what is told besides the measures, and these.
+    - ``responses``: for each question and method, the measures and the other figures.
     - ``settings``: those that the responses were measured with.
     - ``metadata``: JSON-ready values, written as they are.
 
@@ -450,18 +450,18 @@ def retrieval_pieces(
     """
     entries = cast("list[Section]", report["results"])
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
-    whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
+    full = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
     questions = (
         {
             **entry,
             "methods": {
                 name: {
                     "measures": response["measures"],
-                    "retrieved": told and told.to_dict(),
+                    "retrieved": retrieved and retrieved.to_dict(),
                     **response,
                 }
                 for name, response in entry["methods"].items()
-                for told in [next(whole).retrieved]
+                for retrieved in [next(full).retrieved]
             },
         }
         for entry in entries

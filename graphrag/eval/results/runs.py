@@ -62,7 +62,7 @@ from graphrag.query.client.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, IndexFacts]
-"""Index key -> what is known of the index besides its fingerprint, see ``RunDetails``."""
+"""Index key -> facts about the index besides its fingerprint, see ``RunDetails``."""
 Waiting: TypeAlias = Literal["as is", "unjudged", "left out"]
 """What becomes of an answer that lacks a verdict: it keeps those it has, counts as not judged, or
 is left out."""
@@ -84,15 +84,15 @@ _SUMS = ("tokens", "cost_usd")  # not known as soon as a part is not
 
 @dataclass(frozen=True, slots=True)
 class RunMetadata:
-    """What is known of the run that rows are from.
+    """The facts about the run that rows are from.
 
     - ``name``: the run id, or the path of the file.
     - ``asked``: the label of the embedded models that were really asked, "" if none was; None if
       that is not known.
-    - ``roomy``: warnings of contexts that hold most of a text.
+    - ``roomy``: warnings of contexts that contain most of a text.
     - ``search_methods``: see ``RunDetails``. ``conditions``: see :func:`read_handicaps`.
 
-    What a file does not say is None or empty, or missing in ``setup``.
+    Facts that a file lacks are None or empty, or missing in ``setup``.
     """
 
     name: str
@@ -123,14 +123,14 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class RunRows(NamedTuple):
-    """The rows of a run, and what is known of it."""
+    """The rows of a run, and the facts about it."""
 
     rows: list[Row]
     metadata: RunMetadata
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics to be judged on; those judged on if the metadata does not say."""
+        """The metrics to be judged on; those judged on if the metadata names none."""
         described = self.metadata.setup.metrics
         if described is not None:
             return tuple(metric for metric in described if metric in METRICS)
@@ -144,7 +144,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
 
     ``source``: a run id or the beginning of one, "latest", "pinned", or the path of a
     baseline.json. ``store_path``: the eval.db of the output folder. Raises UsageError if there is
-    no such run or file, or the file holds something else; StoreError if another process holds the
+    no such run or file, or the file has other content; StoreError if another process holds the
     store.
     """
     if source == PINNED:
@@ -162,7 +162,7 @@ def pinned_run_id(store_path: Path) -> str | None:
     path = baseline_path(store_path)
     if not path.exists():
         return None
-    with suppress(OSError, ValueError, AttributeError):  # else it is read whole, and refused
+    with suppress(OSError, ValueError, AttributeError):  # else it is read in full, and refused
         text = read_input(path).decode()
         if (head := _BEFORE_METADATA.match(text)) and _AFTER_ROWS.search(text, len(text) - 99):
             metadata, _ = json.JSONDecoder().raw_decode(text, head.end())
@@ -221,7 +221,7 @@ def _natural_key(question_id: str) -> tuple[tuple[int, str], ...]:
 
 
 def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
-    """Return what is known of a run in the store, and which embedded models it asked."""
+    """Return the facts about a run in the store, and the embedded models that it asked."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
     verdicts = store.verdicts(run.run_id)
@@ -238,14 +238,14 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     }
     judged = [(ruled, sum_usages(map(usage_of_models, models))) for ruled, models in judge_models]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
-    is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
+    is_known = any(usage.models for _, usage in (*answered, *judged))  # else by the setup
     return RunMetadata(
         name=run.run_id,
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
         setup=run.setup,
-        asked=label_usages(answered, judged) or "" if is_told else None,
+        asked=label_usages(answered, judged) or "" if is_known else None,
         indexes=run.details.indexes,
         roomy=run.details.roomy,
         search_methods=run.details.search_methods,
@@ -329,7 +329,7 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 def _read_further(
     store: EvaluationStore, run: Run, first: Mapping[tuple[str, str], QuestionKey]
 ) -> ByMethod:
-    """Return what each scorer gave; ``first``: method and id of finished first answers -> key."""
+    """Return the values by scorer; ``first``: method and id of finished first answers -> key."""
     judgements = store.judgements(run.run_id)
     responses = store.outlines(run.run_id) if judgements else {}
     units = {
@@ -408,7 +408,7 @@ class StoredRun:
     - ``measured``: method -> figure -> mean of what needs no judge: ``latency_s`` of searches that
       answered, ``median_latency_s`` of all, ``tokens``, ``cost_usd``, and the retrieval measures if
       the run's own file has them.
-    - ``label``, ``note``: what people call the run and say of it.
+    - ``label``, ``note``: the name that people give the run, and their note on it.
     """
 
     run_id: str
@@ -545,7 +545,7 @@ def _known(values: Values) -> list[float]:
 def unfinished_usages(
     store: EvaluationStore, run: Run, results: Iterable[QueryResult]
 ) -> tuple[Usage, ...]:
-    """Return what was paid for answers that will go on, and are no results yet.
+    """Return the usages of answers that will go on, and are no results yet.
 
     They are finished calls, and responses that wait for their verdicts.
     """

@@ -24,7 +24,7 @@ Section: TypeAlias = dict[str, Any]
 """A part of a results file, JSON-ready; docs/files.md describes it."""
 
 NOT_KEPT = Sample(id="", imdb_key="", question="", ground_truth="")
-"""Stands for a question that a store does not hold."""
+"""Replaces a question that a store does not have."""
 FAILED_AS_0 = ", failed as 0"
 """Added to the name of a metric for the mean in which failed searches count 0."""
 
@@ -52,7 +52,7 @@ class Row:
       the search, None if a price is not known.
     - ``question``, ``reference``: its text and a hash of the accepted answer, None if not kept.
     - ``trial``: which repeat of the search it is, from 0.
-    - ``answerable``: False if the documents are known to hold no answer.
+    - ``answerable``: False if the documents are known to have no answer.
 
     Raises ValueError if a state and its score do not fit, or a count is negative, NaN or infinite.
     """
@@ -165,7 +165,7 @@ def paired_score(row: Row, metric: str) -> int | None:
 def owes_nothing(new: Row, old: Row, metric: str) -> bool:
     """Return whether a question that a run did not judge lacks no verdict that was due.
 
-    That is so if neither run judged it, or if the documents hold no answer and the metric is not
+    That is so if neither run judged it, or if the documents have no answer and the metric is not
     judged then. Until 1.0.0 such questions were judged on every metric.
     """
     states = {new.states[metric], old.states[metric]}

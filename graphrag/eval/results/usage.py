@@ -1,4 +1,4 @@
-"""Adds up what searches and verdicts took, and labels results of the embedded models."""
+"""Adds up the usage of searches and verdicts, and labels results of the embedded models."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -28,13 +28,13 @@ def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()
     They are the rules and word vectors that come with gtog, not a language model. ``further``: what
     further judges asked.
     """
-    whole = list(results)
+    listed = list(results)
     judged = [
         (any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts), usage or Usage())
-        for verdicts, usage in ((map(r.scores.get, METRICS), r.judge_usage) for r in whole)
+        for verdicts, usage in ((map(r.scores.get, METRICS), r.judge_usage) for r in listed)
     ]
     return label_usages(
-        [(result.failure is None, result.usage or Usage()) for result in whole],
+        [(result.failure is None, result.usage or Usage()) for result in listed],
         [*judged, *((False, usage) for usage in further)],
     )
 
@@ -46,7 +46,7 @@ def label_usages(
 
     ``answered``: for each search, whether it gave an answer, and what it asked. An answer came from
     somewhere even if no model is named. ``judged``: the same for each response's verdicts. Usages
-    that don't tell answering from embedding models are labeled by the models' names alone.
+    that don't distinguish answering from embedding models are labeled by the models' names alone.
     """
     usages = [usage for _, usage in (*answered, *judged)]
     if any(usage.models and usage.completion_models is None for usage in usages):
@@ -61,10 +61,10 @@ def refused_parameters(results: Iterable[QueryResult]) -> dict[str, list[str]]:
     """Return method, or "judge" -> the parameters that its model refused, if there are any."""
     refused: dict[str, set[str]] = {}
     for result in results:
-        for who, usage in (("judge", result.judge_usage), (result.method, result.usage)):
+        for asker, usage in (("judge", result.judge_usage), (result.method, result.usage)):
             if usage is not None and usage.left_out:
-                refused.setdefault(who, set()).update(usage.left_out)
-    return {who: sorted(names) for who, names in refused.items()}
+                refused.setdefault(asker, set()).update(usage.left_out)
+    return {asker: sorted(names) for asker, names in refused.items()}
 
 
 def _part(usages: Sequence[tuple[bool, Usage]]) -> Part:
@@ -87,7 +87,7 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     counted = [r.usage for r in results if r.usage is not None]
     usage = sum_usages(counted)
     judging = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
-    is_told = all(r.judge_usage is not None for r in results if is_judged(r))
+    is_known = all(r.judge_usage is not None for r in results if is_judged(r))
     efforts = [r.efficiency for r in results if r.usage is None]
     n = len(results) if len(counted) == len(results) else 0
     return {
@@ -106,8 +106,8 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
         "calls": sum_known([calls_of(usage), *(effort.llm_calls for effort in efforts)]),
         "tokens": sum_known([tokens_of(usage), *(effort.tokens for effort in efforts)]),
-        "judge_calls": calls_of(judging) if is_told else None,
-        "judge_tokens": tokens_of(judging) if is_told else None,
+        "judge_calls": calls_of(judging) if is_known else None,
+        "judge_tokens": tokens_of(judging) if is_known else None,
         "cost_usd": cost_of_searches(results),
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": cost_of_verdicts(results),
@@ -131,7 +131,7 @@ def _cost(usages: Sequence[Usage | None]) -> float | None:
 def describe_beside(
     forgotten: Sequence[Usage], unfinished: Sequence[Usage]
 ) -> dict[str, dict[str, object]]:
-    """Return the metadata on what a run paid for that belongs to no result.
+    """Return the metadata on a run's costs that belong to no result.
 
     ``earlier_attempts``: what was asked again, or is no longer used. ``unfinished_answers``:
     answers that are no results yet and go on. An entry that took nothing is left out. Counts are
@@ -153,7 +153,7 @@ def describe_beside(
 
 
 def is_judged(result: QueryResult) -> bool:
-    """Return whether a judge was asked about a result, whatever it said."""
+    """Return whether a judge was asked about a result, whatever it replied."""
     verdicts = (result.scores.get(metric) for metric in METRICS)
     return result.failure is None and any(
         verdict.score is not None or verdict.failure is not None for verdict in verdicts

@@ -35,7 +35,7 @@ class Import:
     """The ``documents`` (file name -> document) and dataset ``rows`` made from a benchmark's files.
 
     ``Import(name="musique", files=[path], limit=100)`` reads files of a format. ``limit``: most
-    questions to take; None: all. ``reading`` holds the problems, such as evidence that is in no
+    questions to take; None: all. ``reading`` has the problems, such as evidence that is in no
     document.
     """
 
@@ -57,8 +57,8 @@ class Import:
                     continue
                 questions.add(question)
                 pending.append((where, question, entry.row, [*entry.supports]))
-            for problem, what in entry.problems:
-                self.reading.note(problem, f"{where}: {what}")
+            for problem, text in entry.problems:
+                self.reading.note(problem, f"{where}: {text}")
             for document in entry.documents:
                 self._add(document, where)
         rows: dict[str, Row] = {}
@@ -76,7 +76,7 @@ class Import:
         self.rows = [row for row in rows.values() if self._can_be_asked(row)]
 
     def _join(self, first: Row, row: Row, where: str) -> None:
-        """Add what a repeated question says to its first row, and note the repetition."""
+        """Add the content of a repeated question to its first row, and note the repetition."""
         if len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
             if False in (first.get("answerable"), row.get("answerable")):
                 self.reading.note(_CONTRADICTED, where)
@@ -101,7 +101,7 @@ class Import:
         if not key[1]:
             self.reading.note(_NO_TEXT, where)
         elif key not in self._names:
-            # A name of title and digest: the order of a file may tell which passages answer.
+            # A name of title and digest: the order of a file may show which passages answer.
             words = re.sub(r"\W+", "_", document.title or document.text[:60])[:40]
             digest = hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()
             name = f"{words}_{digest}.txt".lstrip("_")
@@ -111,7 +111,7 @@ class Import:
             self._by_title.setdefault(key[0], []).append(name)
 
     def _match(self, support: Support, row: Row, where: str) -> None:
-        """Add the evidence that a row's documents hold, and note the evidence that they lack."""
+        """Add the evidence that a row's documents contain, and note the evidence that they lack."""
         document, quote = support
         if isinstance(document, str):
             title, names = document, self._by_title.get(fold_wording(document), [])

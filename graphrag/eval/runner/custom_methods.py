@@ -128,7 +128,7 @@ class MethodAnswer:
     A method returns, say, ``MethodAnswer(response="The mayor", contexts=("The mayor signed.",))``.
 
     - ``contexts``: the texts that it retrieved and showed to its model, best first; empty if it
-      retrieved nothing, None if it does not tell. Metrics that read the context are then not
+      retrieved nothing, None if it does not report. Metrics that read the context are then not
       judged.
     - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: what it cost; None if the method does not
       count. Completions that it asks of a graphrag model are counted anyway; these figures are then
@@ -190,7 +190,7 @@ def load_method(spec: str, root: Path) -> Method:
 
 
 def describe_method(method: Method) -> dict[str, object]:
-    """Return what identifies a method's code, as far as it can be told from outside.
+    """Return the identity of a method's code, as far as it is known from outside.
 
     That is its name and the hash of its module's source (None if there is none). A method whose
     answers depend on more than its source says so in an attribute ``version``.
@@ -259,7 +259,7 @@ class HttpMethod:
         self._caller = ModelCaller("completion", config, RetryPolicy())
 
     def describe(self) -> dict[str, object]:
-        """Return what identifies the service, as far as it can be told from outside.
+        """Return the identity of the service, as far as it is known from outside.
 
         Raises ConfigError if a variable in the headers is not set.
         """
@@ -271,29 +271,29 @@ class HttpMethod:
         fields = {"question": question, "index": index}
         quoted_fields = {name: quote(value, safe="") for name, value in fields.items()}
         url, body = _fill(self._service.url, quoted_fields), _fill(self._service.body, fields)
-        scope = current_scope() or CallLog()
+        log = current_scope() or CallLog()
         n_failed, mark = 0, object()
         try:
-            with scope.own_time.call():
+            with log.own_time.call():
                 while True:
                     try:
-                        reply = await self._ask(cast("str", url), body, mark, scope)
+                        reply = await self._ask(cast("str", url), body, mark, log)
                         return read_answer(self._service, reply)
                     except Exception as error:
-                        n_failed = await self._caller.wait_to_retry(error, n_failed, scope)
+                        n_failed = await self._caller.wait_to_retry(error, n_failed, log)
         except NotAskedError as error:
-            self._caller.note_failure(error, scope)
+            self._caller.note_failure(error, log)
             raise
         except Exception as error:
             failed = read_failure(error)
             msg = failed.cause if self._where in failed.cause else f"{self._where}: {failed.cause}"
             raise SearchError(msg, is_refusal(error), failed.context_is_full) from error
 
-    async def _ask(self, url: str, body: object, mark: object, scope: CallLog) -> object:
+    async def _ask(self, url: str, body: object, mark: object, log: CallLog) -> object:
         from graphrag.query.client.direct.http import APIConnectionError, ask_json  # aiohttp
 
-        allowed = self._caller.time(scope)
-        async with self._caller.admitted(mark, lambda: 0, scope) as place:
+        allowed = self._caller.time(log)
+        async with self._caller.admitted(mark, lambda: 0, log) as slot:
             try:
                 async with asyncio.timeout(allowed.seconds):
                     reply = await ask_json(url, body, self._headers())
@@ -305,10 +305,10 @@ class HttpMethod:
                 raise
             except Exception as error:
                 if is_refusal(error):
-                    what = f"url and headers of {self._name} in {config_name()}"
-                    add_advice(error, f"; check {what}", goes_on=True)
+                    settings = f"url and headers of {self._name} in {config_name()}"
+                    add_advice(error, f"; check {settings}", goes_on=True)
                 raise
-            place.lane.answered(place, 0)
+            slot.queue.answered(slot, 0)
             return reply
 
     def _headers(self) -> dict[str, str]:
@@ -343,7 +343,7 @@ def _fill(template: object, fields: Mapping[str, str]) -> object:
 def read_answer(service: HttpService, reply: object) -> MethodAnswer:
     """Read a service's reply.
 
-    Raises GarbledReplyError if it holds no answer, or contexts that are no texts.
+    Raises GarbledReplyError if it has no answer, or contexts that are no texts.
     """
     try:
         answer = find(reply, service.answer)
@@ -353,7 +353,7 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
         ) from error
     if not isinstance(answer, str):
         kind = type(answer).__name__
-        raise GarbledReplyError(f"at {service.answer!r} stands no text but {kind}", may_pass=False)
+        raise GarbledReplyError(f"at {service.answer!r} is no text but {kind}", may_pass=False)
     calls = service.llm_calls
     return MethodAnswer(
         response=redact_data(answer),
@@ -400,7 +400,7 @@ def _read_texts(reply: object, path: str | None) -> tuple[str, ...] | None:
     if value is None or None in texts:
         return None
     if not all(isinstance(text, str) for text in texts):
-        msg = f"at {path!r} stand no texts; name the text in each, such as {path}.*.text"
+        msg = f"at {path!r} are no texts; name the text in each, such as {path}.*.text"
         raise GarbledReplyError(msg, may_pass=False)
     return tuple(redact_data(cast("str", text)) for text in texts)
 
@@ -424,7 +424,7 @@ def _read_at(
 
 
 class MethodSet:
-    """The method names of a run and what they stand for: searches, variants, controls, own methods.
+    """The method names of a run and what they name: searches, variants, controls, own methods.
 
     ``registered``: name -> function, for methods that are registered in Python.
     """
@@ -457,7 +457,7 @@ class MethodSet:
         return {name: self.search_method(name) for name in methods if name not in others}
 
     def reads_vectors(self, names: Sequence[str] | None = None) -> bool:
-        """Say whether one of these methods is a search that reads an index's vectors."""
+        """Return whether one of these methods is a search that reads an index's vectors."""
         return any(map(embeds, self.search_methods(names).values()))
 
     def pairs(self, headers: Mapping[str, IndexHeader]) -> list[tuple[str, IndexHeader]]:

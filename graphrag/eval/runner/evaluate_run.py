@@ -1,6 +1,6 @@
 """Carries out a run for a command: checks, plans, runs and stores it, or judges an old run again.
 
-The work itself is done by :class:`EvaluationRunner`. What happens is told to a :class:`Listener`,
+The work itself is done by :class:`EvaluationRunner`. Events are reported to a :class:`Listener`,
 such as the terminal.
 """
 
@@ -75,7 +75,7 @@ class Listener(Protocol):
     def warn(self, text: str) -> None:
         """Take a warning."""
 
-    def working(self, what: str) -> AbstractContextManager[object]:
+    def working(self, text: str) -> AbstractContextManager[object]:
         """Show what is being done within the block."""
         ...
 
@@ -166,7 +166,7 @@ async def prepare_run(
     if others and options.max_cost_usd is not None:
         warnings += (
             f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
-            "only where they tell it or ask a model of graphrag",
+            "only where they report it or ask a model of graphrag",
         )
     further, roomy = await list_warnings(config, samples, methods, headers, built, judge)
     warnings += tuple(further)
@@ -375,7 +375,7 @@ def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
 def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:
     """Raise ConfigError for a judge that does not exist, or a criterion that nothing would measure.
 
-    Criteria that apply to every run by default are allowed: they say "not measured". The error
+    Criteria that apply to every run by default are allowed: they show "not measured". The error
     names the criterion, and the nearest known name or what is missing.
     """
     settings = config.measures

@@ -94,7 +94,7 @@ class EvaluationRunner:
     runner.run_evaluation(dataset=rows)``.
 
     - ``config``: an EvaluationConfig; only with one does the runner write files. A project's own
-      configuration (GraphRagConfig) stands for the default settings, with its default completion
+      configuration (GraphRagConfig) means the default settings, with its default completion
       model as the judge. Any other object is not read.
     - ``judge``: any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
       settings when first needed.
@@ -102,7 +102,7 @@ class EvaluationRunner:
       the folder of that name in the working directory is used if it is a project.
     - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``,
       or a plain function, which runs in a thread; see ``graphrag.eval.runner.custom_methods``. The
-      names must also stand in ``config.methods`` or be given to ``run_evaluation``.
+      names must also be in ``config.methods`` or be given to ``run_evaluation``.
     - ``executor``: searches and judges; None: this process. See ``on_ray.open_executor``.
     - ``telemetry``: records searches, judgings and their model calls, if they are made here.
 
@@ -377,7 +377,7 @@ class EvaluationRunner:
         return replace(response, latency_s=latency)
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
-        """Return what a search of an index showed to its model; None for other methods."""
+        """Return the records that a search of an index showed; None for other methods."""
         key = unit.sample.imdb_key
         if (key, unit.method) not in self._varied:
             return None

@@ -59,7 +59,7 @@ def _failed_requests() -> Generator[list[str]]:
     causes: list[str] = []
 
     def keep(_: logging.LogRecord) -> bool:
-        if error := sys.exception():  # a record that held a key has no exception of its own
+        if error := sys.exception():  # a record that had a key in it has no exception of its own
             causes.append(describe_error(error))
         return False
 
@@ -73,7 +73,7 @@ def _failed_requests() -> Generator[list[str]]:
 
 
 def is_built(root: Path) -> bool:
-    """Say whether a project's output folder has every table of an index."""
+    """Return whether a project's output folder has every table of an index."""
     config = _read(root)
     output, kind = Path(str(config.output_storage.base_dir)), config.table_provider.type
     return len(find_table_files(output, SEARCHED_TABLES, kind)) == len(SEARCHED_TABLES)
@@ -134,7 +134,7 @@ def _missing_corpora() -> list[str]:
 
 
 def unfinished_folder(root: Path) -> Path:
-    """Return the folder beside the output folder in which a project's index is built."""
+    """Return the folder next to the output folder in which a project's index is built."""
     output = Path(str(_read(root).output_storage.base_dir))
     return output.with_name(f"{output.name}.building")
 
@@ -144,7 +144,7 @@ def held_for_building(root: Path) -> Generator[None]:
     """Keep every other process from building a project's index within the block.
 
     It would pay for the same index. Raises IndexBuildError if another process is building it, or if
-    the lock can't be written beside the output folder.
+    the lock can't be written next to the output folder.
     """
     from filelock import FileLock, Timeout
 
@@ -195,13 +195,13 @@ async def build_index(
 ) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
-    The index is built in a folder beside the output folder and moved there when it is complete; an
+    The index is built in a folder next to the output folder and moved there when it is complete; an
     incomplete output folder is kept under another name. The files of an unfinished build are
     removed, but replies of models are in the project's cache, so that the next build does not pay
-    for them again. Vectors are indexed if there are enough of them. The cost is stored beside the
+    for them again. Vectors are indexed if there are enough of them. The cost is stored with the
     tables.
 
-    ``warn`` is told of requests that failed and were passed over. Raises ConfigError if the
+    ``warn`` receives a line if requests failed and were passed over. Raises ConfigError if the
     settings can't be used, and IndexBuildError, which names the workflow and the cause, if one
     failed.
     """
@@ -305,7 +305,7 @@ async def _run(
             if _NO_ENTITIES in cause and _extracts_by_rules(config):
                 msg = f"The index of {root} can't be built: {_TWO_WAYS}"
             if _NO_RELATIONSHIPS in cause and _extracts_by_rules(config):
-                msg = f"{msg.rstrip('.')}. No sentence of these texts holds two names; add texts."
+                msg = f"{msg.rstrip('.')}. No sentence of these texts has two names; add texts."
             raise IndexBuildError(msg) from error
         if result.stop:
             break

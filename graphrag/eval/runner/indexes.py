@@ -84,8 +84,8 @@ def list_form_notes(headers: Mapping[str, IndexHeader], roots: Mapping[str, Path
     """Return a line about each index whose settings or tables are of an earlier version."""
     notes: list[str] = []
     for name, header in headers.items():
-        if said := older_note(roots[name]):
-            notes.append(f"{name}: {said}.")
+        if note := older_note(roots[name]):
+            notes.append(f"{name}: {note}.")
         config = header.config
         folder, kind = Path(config.output_storage.base_dir or ""), config.table_provider.type
         files = find_table_files(folder, SEARCHED_TABLES, kind).values() if folder.parts else ()
@@ -118,9 +118,9 @@ def list_lacking(
                 counted[key] = count_absent(header.config, embedding)
             n, total = counted[key]
             if n:
-                what = f"vectors of {n:,} of {total:,} {EMBEDDED[embedding]}"
+                lack = f"vectors of {n:,} of {total:,} {EMBEDDED[embedding]}"
                 why = "no search by meaning finds these, as the index has none of them"
-                lacking.setdefault(name, {})[what, why] = None
+                lacking.setdefault(name, {})[lack, why] = None
     return {name: tuple(pairs) for name, pairs in lacking.items()}
 
 
@@ -144,9 +144,9 @@ def describe_indexes(
 
 
 def read_index_facts(header: IndexHeader) -> IndexFacts:
-    """Return what an index was built with, by its current settings, and how much it holds.
+    """Return the facts of an index: its models, by its current settings, and its counts of rows.
 
-    If its build recorded the workflows, these tell whether its graph is of noun phrases. Rows are
+    If its build recorded the workflows, these show whether its graph is of noun phrases. Rows are
     counted only in tables that are Parquet files. Blocks while the ends of the files are read.
     """
     from pyarrow import parquet
@@ -192,7 +192,7 @@ def read_index_costs(
 
 
 def _digest_prompts(config: GraphRagConfig) -> str:
-    """Return a digest of the indexing prompts; the path stands for a file that is missing."""
+    """Return a digest of the indexing prompts; the path replaces a file that is missing."""
     reports = config.community_reports
     files = {
         "extract_graph": config.extract_graph.prompt,
@@ -215,7 +215,7 @@ async def read_searched_views(
     """Return the views and states of a run's indexes, and a line for each that can't be measured.
 
     The views are of indexes that are still as the run searched them: after a rebuild, an index
-    tells nothing about the run. For the states see :func:`find_searched`.
+    shows nothing about the run. For the states see :func:`find_searched`.
     """
     same, states = await find_searched(roots, setup)
     views = await read_index_views({name: IndexHeader(config) for name, config in same.items()})
@@ -309,7 +309,7 @@ async def _read_documents(name: str, header: IndexHeader) -> _Documents:
     frame = tables.columns("documents", ["title", "text"]) if tables.has("documents") else None
     if frame is None:
         raise ConfigError(
-            f"Index {name} has no table of its documents, so that it can't be told whether they "
+            f"Index {name} has no table of its documents, so that nothing shows whether they "
             "are those of the other indexes; build it again."
         )
     return _digest_texts(rows_of(frame, "title", "text"))
@@ -329,10 +329,10 @@ def _digest_texts(texts: Iterable[tuple[str, str]]) -> _Documents:
 
 def _check_same(documents: Mapping[str, _Documents]) -> None:
     """Raise ConfigError if an index has other documents than the index before it."""
-    for (first, ours), (second, theirs) in pairwise(documents.items()):
+    for (first, a), (second, b) in pairwise(documents.items()):
         only = {
-            first: sorted(ours[text] for text in ours.keys() - theirs.keys()),
-            second: sorted(theirs[text] for text in theirs.keys() - ours.keys()),
+            first: sorted(a[text] for text in a.keys() - b.keys()),
+            second: sorted(b[text] for text in b.keys() - a.keys()),
         }
         parts = [f"{join_names(t, _MOST_NAMED)} only in {name}" for name, t in only.items() if t]
         if parts:

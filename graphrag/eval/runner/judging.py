@@ -156,12 +156,12 @@ async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]
 
 
 def lists_method(judge: object, name: str) -> bool:
-    """Say whether a judge lists a method as its own; a mock answers to every name."""
+    """Return whether a judge lists a method as its own; a mock answers to every name."""
     return name in dir(judge)
 
 
 def has_method(judge: object, name: str) -> bool:
-    """Say whether a judge lists a method, or answers to its name with a coroutine function."""
+    """Return whether a judge lists a method, or answers to its name with a coroutine function."""
     return lists_method(judge, name) or inspect.iscoroutinefunction(getattr(judge, name, None))
 
 
@@ -210,12 +210,12 @@ def read_verdict(value: object) -> JudgeResult:
 
 
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
-    """Say whether a run asks a further judge."""
+    """Return whether a run asks a further judge."""
     return bool(list_pairs(config)) or bool(list_further(config, samples))
 
 
 def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
-    """Say whether a run asks any judge."""
+    """Return whether a run asks any judge."""
     return bool(config.metrics) or asks_further(config, samples)
 
 
@@ -232,8 +232,8 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, work: Work) -> Ru
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judgements:
         if judgement.kind not in pairs:
-            place = unit.sample.id, unit.method, unit.trial
-            grades[place][judgement.kind] = judgement.value
+            key = unit.sample.id, unit.method, unit.trial
+            grades[key][judgement.kind] = judgement.value
     results = [
         replace(result, grades=values)
         if (values := grades.get((result.sample_id, result.method, result.trial)))
@@ -272,7 +272,7 @@ def plan_further(
     units = {
         (unit.sample.id, unit.method, unit.trial): unit
         for unit in work.units
-        if (standing := session.standing(unit.key)) is not None and not standing.failed
+        if (state := session.state(unit.key)) is not None and not state.failed
     }
 
     def read(unit: Unit) -> StoredResponse:  # only when needed: a whole run may not fit into memory

@@ -32,7 +32,7 @@ from graphrag.eval.types.own_code import Kind, list_specs, load_part
 from graphrag.eval.types.verdicts import JudgeResult
 from graphrag.installation import extra_hint
 from graphrag.query.client.call_errors import describe_error
-from graphrag.query.client.rate_limit import CallLimit, Lane, Spending
+from graphrag.query.client.rate_limit import CallLimit, ModelQueue, Spending
 from graphrag.query.client.usage import (
     CallAttempt,
     CallLog,
@@ -86,7 +86,7 @@ class Share:
     - ``patience_s``: see ``CallLimit``.
     - ``most_usd``: most that this worker may spend; None: no limit.
     - ``is_successor``: whether it replaces a worker that died. What that worker asked within the
-      period of a rate is unknown, so the successor first waits for a whole period.
+      period of a rate is unknown, so the successor first waits for a full period.
     """
 
     index: int
@@ -96,11 +96,11 @@ class Share:
     most_usd: float | None = None
     is_successor: bool = False
 
-    def part(self, whole: int) -> float:
+    def part(self, total: int) -> float:
         """Return this worker's part of a total: an integer, or a fraction if less than 1."""
-        if whole < self.n_workers:
-            return whole / self.n_workers
-        return whole // self.n_workers + (self.index < whole % self.n_workers)
+        if total < self.n_workers:
+            return total / self.n_workers
+        return total // self.n_workers + (self.index < total % self.n_workers)
 
 
 class SharedLimit(CallLimit):
@@ -115,17 +115,17 @@ class SharedLimit(CallLimit):
         )
         self._share = share
 
-    def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
-        """Return a model's lane (its requests) under this worker's share of the ``rate_limit:``."""
+    def queue(self, key: Hashable, name: str, rate: object = None) -> ModelQueue:
+        """Return a model's queue of requests under this worker's share of the ``rate_limit:``."""
         if rate is not None:
-            wholes = (getattr(rate, f"{what}_per_period", None) for what in ("requests", "tokens"))
-            requests, tokens = (self._share.part(whole) if whole else None for whole in wholes)
+            totals = (getattr(rate, f"{kind}_per_period", None) for kind in ("requests", "tokens"))
+            requests, tokens = (self._share.part(total) if total else None for total in totals)
             rate = SimpleNamespace(
                 period_in_seconds=getattr(rate, "period_in_seconds", None),
                 requests_per_period=requests,
                 tokens_per_period=tokens,
             )
-        return super().lane(key, name, rate)
+        return super().queue(key, name, rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,12 @@ class RayWorker:
         metrics: tuple[str, ...],
         bound: OutputBound | None,
         time: CallTime | None,
-        tells: bool,
+        keeps_exchanges: bool,
     ) -> bytes:
-        """Search or judge a unit; return a pickled Reply, with exchanges if ``tells`` is true."""
+        """Search or judge a unit; return a pickled Reply, with exchanges if ``keeps_exchanges``."""
         exchanges = Exchanges()
-        log = CallLog(self._limit, bound=bound, time=time, exchanges=exchanges if tells else None)
+        kept = exchanges if keeps_exchanges else None
+        log = CallLog(self._limit, bound=bound, time=time, exchanges=kept)
         result, error = None, None
         try:
             if response is None:
@@ -199,18 +200,18 @@ class RayWorker:
 
 
 class _Lines(logging.Handler):
-    """Holds log lines, with secrets removed, until they are passed on."""
+    """Keeps log lines, with secrets removed, until they are passed on."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._held: list[tuple[str, int, str]] = []
+        self._kept: list[tuple[str, int, str]] = []
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._held.append((record.name, record.levelno, redact(self.format(record))))
+        self._kept.append((record.name, record.levelno, redact(self.format(record))))
 
     def take(self) -> tuple[tuple[str, int, str], ...]:
-        lines, self._held = tuple(self._held), []
+        lines, self._kept = tuple(self._kept), []
         return lines
 
 
@@ -241,7 +242,7 @@ class _Member:
 
 
 class Crew:
-    """Gives units to workers in place of the runner; workers start when there is work for them.
+    """Gives units to workers instead of the runner; workers start when there is work for them.
 
     ``config``: its ``workers`` share its ``concurrency``. ``hire``: starts a worker and waits until
     it can work.
@@ -318,8 +319,8 @@ class Crew:
             config, left = self._config, spending.left_usd
             if not self._members:
                 self._most_usd = None if left is None else left / config.workers
-            place = len(self._members), config.workers
-            member = self._add(Share(*place, config.concurrency, config.patience_s, self._most_usd))
+            rank = len(self._members), config.workers
+            member = self._add(Share(*rank, config.concurrency, config.patience_s, self._most_usd))
         return member
 
     def _add(self, share: Share) -> _Member:
@@ -335,7 +336,7 @@ class Crew:
         if member.worker.done() and member.worker.exception() is None:
             member.worker.result().close()  # an unreachable worker may go on, and cost money
         share = member.share
-        _log.warning("worker %d died, %s: another takes its place", share.index + 1, error)
+        _log.warning("worker %d died, %s: another replaces it", share.index + 1, error)
         left = None if share.most_usd is None else share.most_usd - member.spent_usd
         self._add(replace(share, most_usd=left, is_successor=True))
 
@@ -392,7 +393,7 @@ def _pack(
         kind: object = part if isinstance(part, type) or callable(part) else type(part)
         try:
             if "__main__" in (getattr(part, "__module__", ""), getattr(kind, "__module__", "")):
-                raise TypeError("it stands in the program itself")
+                raise TypeError("it is in the program itself")
             pickle.dumps(part)
         except Exception as error:  # whatever the user's own class raises
             raise ConfigError(

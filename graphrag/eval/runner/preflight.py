@@ -69,7 +69,7 @@ def check_prices(models: Iterable[str], instead: str = "") -> None:
         if model_price(model) is None:
             raise ConfigError(
                 f"--max-cost needs the price of {model}, which litellm's price map does not "
-                f"hold; leave --max-cost out{bound}."
+                f"have; leave --max-cost out{bound}."
             )
 
 
@@ -96,7 +96,7 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
 def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHeader]") -> list[str]:
     """Return a warning if language models read graphs that embedded models made.
 
-    The build's record tells which model made a graph; without one, the settings do. ``answering``:
+    The build's record names the model that made a graph, or else the settings. ``answering``:
     the completion models that write the responses, as ``provider/model``.
     """
     keys = [key for key, header in built.items() if any(map(is_offline, _graph_makers(header)))]
@@ -137,7 +137,7 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     The release leaves out a file in another encoding than expected, and makes no text unit of a
     file without text. Only text files on this machine are checked. Raises SettingsError if the
     settings can't be read. Raises ConfigError if there is no file, or none with text, which the
-    release would say less clearly.
+    release would report less clearly.
     """
     config = read_settings(root)
     kind, encoding = str(config.input.type), config.input.encoding or "utf-8"
@@ -147,7 +147,7 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     pattern = config.input.file_pattern or _FILES[kind]
     try:
         faults = await asyncio.to_thread(_read_input, Path(str(folder)), pattern, encoding)
-    except LookupError:  # Python does not know the encoding: the release says so
+    except LookupError:  # Python does not know the encoding: the release reports it
         return []
     if not faults:
         raise ConfigError(
@@ -207,8 +207,8 @@ async def list_budget_warnings(
 
     Too much is half of the text or more; too little, less than a text unit. Tokens are those that
     the index counted in its text units, overlaps included; without counts there are no warnings.
-    Global and DRIFT search show reports, and are left out. A line names all indexes for which it
-    holds.
+    Global and DRIFT search show reports, and are left out. A line names all indexes that it
+    concerns.
     """
     roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
     cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)
@@ -219,18 +219,18 @@ async def list_budget_warnings(
             continue
         users = [name for name, other in methods.pairs(headers) if other is header]
         rooms = [room for n in users if (room := _room(n, methods, header, counts)) is not None]
-        if small := {room.what: room.tokens for room in rooms if room.tokens < room.least}:
+        if small := {room.label: room.tokens for room in rooms if room.tokens < room.least}:
             n_larger = sum(count > max(small.values()) for count in counts)
             cramped[tuple(small)][key] = n_larger, len(counts), max(counts)
-        if large := {room.what: room.tokens for room in rooms if room.tokens >= _MOST * total}:
+        if large := {room.label: room.tokens for room in rooms if room.tokens >= _MOST * total}:
             roomy[tuple(large)][key] = total, min(large.values()) >= total
     much, little = list[str](), list[str]()
     for names, indexes in roomy.items():
         totals = [total for total, _ in indexes.values()]
         size = " to ".join(dict.fromkeys(f"{n:,}" for n in (min(totals), max(totals))))
-        part = "all" if all(whole for _, whole in indexes.values()) else "half or more"
+        part = "all" if all(is_all for _, is_all in indexes.values()) else "half or more"
         much.append(
-            f"the context of {join_names(names)} {'holds' if len(names) == 1 else 'hold'} {part} "
+            f"the context of {join_names(names)} {'has' if len(names) == 1 else 'have'} {part} "
             f"of the text of {_name_indexes(list(indexes))} ({size} tokens in text units): "
             "this comparison says little about retrieval"
         )
@@ -293,7 +293,7 @@ async def list_warnings(
     built: Mapping[str, IndexHeader],
     judge: str | None,
 ) -> tuple[list[str], list[str]]:
-    """Return all warnings about a run's figures, and those about contexts that hold most of a text.
+    """Return all warnings about a run's figures, and those on contexts that have most of a text.
 
     The second list is a part of the first. ``headers``: of all indexes that are asked; ``built``:
     of those that are built; ``judge``: the model that gives verdicts, or None.
@@ -359,11 +359,11 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
 class _Room(NamedTuple):
     """A method's room for text, in tokens.
 
-    ``what``: the method and its bound, in words. ``least``: tokens of the longest text unit, or of
+    ``label``: the method and its bound, in words. ``least``: tokens of the longest text unit, or of
     its passages.
     """
 
-    what: str
+    label: str
     tokens: int
     least: int
 
@@ -430,13 +430,13 @@ class _Quoted:
     lacking: list[tuple[Sample, Evidence]]
 
     @property
-    def n_held(self) -> int:
+    def n_matched(self) -> int:
         return self.n_items - len(self.lacking)
 
     @property
     def share(self) -> float | None:
-        """Share of the evidence that the index holds; None if there is too little to tell."""
-        return self.n_held / self.n_items if self.n_items >= _FEWEST_QUOTES else None
+        """Share of the evidence that the index contains; None if there is too little of it."""
+        return self.n_matched / self.n_items if self.n_items >= _FEWEST_QUOTES else None
 
 
 async def list_data_warnings(
@@ -447,7 +447,7 @@ async def list_data_warnings(
     ``headers``: of every index that is asked. An index is opened for each check and not kept,
     because all together may be large. Questions seem to belong elsewhere if, first, at least half
     of three or more quotes are in another index's text and less than half in their own. If quotes
-    tell nothing: if less than 35 % of three or more names (capitalized words that begin no
+    show nothing: if less than 35 % of three or more names (capitalized words that begin no
     sentence) are in the index.
     """
     by_key = {key: [s for s in samples if s.imdb_key == key] for key in headers}
@@ -474,7 +474,7 @@ async def _look_up(samples: Sequence[Sample], header: IndexHeader) -> _Quoted | 
         return None
     view.look_for(quoting)
     items = [(sample, item) for sample in quoting for item in view.evidence_of(sample)]
-    lacking = [(sample, item) for sample, item in items if not item.is_held]
+    lacking = [(sample, item) for sample, item in items if not item.is_matched]
     return _Quoted(len(quoting), len(items), lacking) if items else None
 
 
@@ -482,15 +482,15 @@ def _describe_lacking(evidence: Sequence[_Quoted]) -> list[str]:
     """Return a line for quotes, and one for sources, that their own texts lack."""
     n_questions = sum(quoted.n_questions for quoted in evidence)
     warnings: list[str] = []
-    for is_source, what, then in (
+    for is_source, fault, then in (
         (
             False,
-            "quote what their document does not hold",
+            "quote what their document does not contain",
             "these quotes are left out of the retrieval figures and of where answers were lost",
         ),
         (
             True,
-            "expect a source that their index does not hold",
+            "expect a source that their index does not contain",
             "no search can have found these, and they count so",
         ),
     ):
@@ -503,7 +503,7 @@ def _describe_lacking(evidence: Sequence[_Quoted]) -> list[str]:
             where = "" if len(evidence) == 1 else f" ({counts})"
             sample, text = lacking[0]
             warnings.append(
-                f"{len(questions)} of {n_questions} questions with evidence {what}{where}, e.g. "
+                f"{len(questions)} of {n_questions} questions with evidence {fault}{where}, e.g. "
                 f"{sample.name}: {shorten(text, _SHOWN)!r}; {then}"
             )
     return warnings
@@ -516,9 +516,9 @@ async def _check_quotes(
         evidence = await _look_up(samples, header) if other != key else None
         if evidence is not None and (evidence.share or 0) >= _HALF:
             return (
-                f"{key}: of the quotes in its questions {own.n_held} of {own.n_items} stand in its "
-                f"own text, and {evidence.n_held} of {evidence.n_items} in that of {other}; are "
-                "the documents swapped?"
+                f"{key}: of the quotes in its questions {own.n_matched} of {own.n_items} are in "
+                f"its own text, and {evidence.n_matched} of {evidence.n_items} in that of {other}; "
+                "are the documents swapped?"
             )
     return None
 

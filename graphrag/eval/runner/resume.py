@@ -115,7 +115,7 @@ def _explain_refusal(
         lines = {key: line for key, line in lines.items() if not digest.fullmatch(key)}
         lines[f"index {name}"] = f"index {name} is another one than was searched"
     # A new method adds many lines about indexes, so these come late; digests of prompts, and how
-    # words are split, say the least, so they come last.
+    # words are split, explain the least, so they come last.
     late, last_of = ("indexes.", "releases."), (".prompt", ".refusal")
     ordered = sorted(
         lines,

@@ -54,7 +54,7 @@ def plan_run(
 
 
 def is_asked(method: str, sample: Sample) -> bool:
-    """Say whether a method is asked a question: an oracle needs evidence to show."""
+    """Return whether a method is asked a question: an oracle needs evidence to show."""
     return method != "oracle" or bool(sample.evidence)
 
 
@@ -175,7 +175,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run goes, beside its configuration.
+    """How a run goes, apart from its configuration.
 
     ``resume``: continue an earlier run. ``retry_errors``: also ask its failures again.
     """

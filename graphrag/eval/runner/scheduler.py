@@ -64,7 +64,7 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
     if not calls:
         return f"{text}, and no model was asked"
     slowest = max(calls, key=lambda attempt: attempt.latency_s)
-    # Calls of one search may overlap, so their sum says nothing.
+    # Calls of one search may overlap, so their sum means nothing.
     number = "1 call was made and"
     if len(calls) > 1:
         number = f"{len(calls)} calls were made, the slowest"
@@ -248,16 +248,16 @@ class Work:
 
     def missing_metrics(self, unit: Unit) -> list[str]:
         """Return the metrics that a response is still to be judged on."""
-        standing = self.session.standing(unit.key)
-        judged_metrics = () if standing is None else standing.metrics
+        state = self.session.state(unit.key)
+        judged_metrics = () if state is None else state.metrics
         metrics = judgeable(unit.sample, self._config.metrics, self._config.judges_claims)
         return [m for m in metrics if m not in judged_metrics]
 
     def is_done(self, unit: Unit) -> bool:
-        """Say whether nothing is left to do for a unit."""
-        standing = self.session.standing(unit.key)
-        if standing is None or standing.failed or self.skip_judge:
-            return standing is not None
+        """Return whether nothing is left to do for a unit."""
+        state = self.session.state(unit.key)
+        if state is None or state.failed or self.skip_judge:
+            return state is not None
         return not self.missing_metrics(unit)
 
     def read_outcome(self) -> RunOutcome:
@@ -356,7 +356,7 @@ class Work:
             await run_bounded(jobs, self._config.concurrency, self._stopped, self._may_begin)
 
     def _may_begin(self) -> bool:
-        """Say whether more work may begin: no stop was requested, and there is money left."""
+        """Return whether more work may begin: no stop was requested, and there is money left."""
         left = self._spending.left_usd
         if left is not None and left < 0 and self._not_afforded is None:
             self._not_afforded = ""
@@ -406,23 +406,23 @@ class Work:
             self.stop(RunStoppedError(f"{why}{response.failure.message}"))
         return response
 
-    def _note_refusals(self, who: str, log: CallLog, succeeded: bool) -> None:
+    def _note_refusals(self, asker: str, log: CallLog, succeeded: bool) -> None:
         """Count the refusals in a row of one asker (a method or a judge).
 
         Raises RunStoppedError at the tenth of one kind: every further request would be refused.
         """
         # A run that is not stored can't go on later, so it is not stopped.
         if succeeded or not self.session.store.is_kept:
-            self._refusals.pop(who, None)
+            self._refusals.pop(asker, None)
             return
         for refusal in (failure.refusal for failure in log.failures if failure.refusal):
-            before = self._refusals.get(who, [])
-            self._refusals[who] = [*(kind for kind in before if kind == refusal), refusal]
-        n_in_a_row = len(self._refusals.get(who, []))
+            before = self._refusals.get(asker, [])
+            self._refusals[asker] = [*(kind for kind in before if kind == refusal), refusal]
+        n_in_a_row = len(self._refusals.get(asker, []))
         if n_in_a_row >= _HOPELESS_AFTER and log.failures:
             raise RunStoppedError(
-                f"the service refused the last {n_in_a_row} requests of {who} in the same way and "
-                f"answered none: {log.failures[-1].cause}"
+                f"the service refused the last {n_in_a_row} requests of {asker} in the same way "
+                f"and answered none: {log.failures[-1].cause}"
             )
 
     @contextmanager
@@ -438,13 +438,13 @@ class Work:
             raise
 
     def _count(self, unit: Unit) -> None:
-        standing = self.session.standing(unit.key)
-        assert standing is not None
+        state = self.session.state(unit.key)
+        assert state is not None
         before = self._tally
         self._tally = replace(
             self._tally_of(before.done + 1, before.total),
-            failed=before.failed + standing.failed,
-            unscored=before.unscored + standing.n_unscored,
+            failed=before.failed + state.failed,
+            unscored=before.unscored + state.n_unscored,
         )
         self.watch(self._tally, unit)
 

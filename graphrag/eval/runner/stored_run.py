@@ -27,7 +27,7 @@ from graphrag.text.cli_hints import config_name
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """Everything that reports and the end of a run say about it.
+    """Everything that reports and the end of a run show about it.
 
     - ``recorded_at``: when the latest result was stored (ISO 8601); None: now.
     - ``forgotten``: usage of failed searches that were asked again, and of calls that belong to
@@ -88,18 +88,18 @@ def _list_unknown(run: Run) -> list[str]:
     """Return a line for each of the user's own judges and measures that is no longer known."""
     sections = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", run.setup.root)
     described = {**sections.get("metrics", {}), **sections.get("further", {})}
-    places = {
+    sources = {
         name: about.get("object") or about.get("package")
         for name, about in described.items()
         if name not in BUILT_IN and find_part("metrics", name) is None
     }
     measures = cast("Mapping[str, list[str]]", run.details.config.get("measures", {}))
     further = measures.get("further", ())
-    places |= {name: None for name in further if find_part("measures", name) is None}
+    sources |= {name: None for name in further if find_part("measures", name) is None}
     return [
-        f"What {name}{f' ({place})' if place else ''} says is left out: it is code of your own; "
+        f"What {name}{f' ({source})' if source else ''} says is left out: it is code of your own; "
         f"name it in {config_name()} as module:object to see it."
-        for name, place in places.items()
+        for name, source in sources.items()
     ]
 
 

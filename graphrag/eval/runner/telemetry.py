@@ -89,7 +89,7 @@ class _Troubles(logging.Handler):
 class Telemetry:
     """Sends a span for each search, judging and model call, and an event for each verdict.
 
-    The ``OTEL_`` variables say where to, and how. Prompts, answers and the judge's reasons are sent
+    The ``OTEL_`` variables set where to, and how. Prompts, answers and the judge's reasons are sent
     only if OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them; keys are never sent.
     ``run_id`` is on every span. Raises ConfigError if the variables can't be used.
     """

@@ -18,7 +18,7 @@ from graphrag.installation import extra_hint
 class BinaryAgreement:
     """The judge's 0/1 verdicts against human labels, over the n responses that have both.
 
-    Positive means 1; true means that the human says the same. ``n_dropped`` responses lack one of
+    Positive means 1; true means that the human agrees. ``n_dropped`` responses lack one of
     the two. ``sensitivity``, P(judge 1 | human 1), and ``specificity``, P(judge 0 | human 0), have
     Clopper-Pearson limits; the mean is None without a human 1 (or 0). ``raw_agreement`` has
     Wilson's limits. Cohen's ``kappa``, Gwet's ``ac1`` and Krippendorff's ``alpha`` (nominal) are at
@@ -45,7 +45,7 @@ def binary_agreement(
 ) -> BinaryAgreement:
     """Compare the judge's 0/1 verdicts with human labels; a None is left out with its pair.
 
-    ``weights``: the number of responses that each label stands for (1 / chance of being drawn), >
+    ``weights``: the number of responses that each label represents (1 / chance of being drawn), >
     0. They are needed if labels were not drawn at the same rate everywhere.
 
     ``statsmodels...proportion_confint(method="beta")`` on the effective number of labels, (sum w)^2

@@ -261,7 +261,7 @@ def shown_sign(result: PairedDifference) -> int:
 def verdict_in_words(
     result: PairedDifference, a: str, b: str, family: FamilyFigures | None = None
 ) -> str:
-    """Say what a comparison of two methods showed, as one of its family if there is one.
+    """Return in words what a comparison showed, as one of its family if there is one.
 
     - "nothing to compare"
     - "undecided: ...", if less than 95 % of the pairs have verdicts
@@ -298,7 +298,7 @@ def verdict_in_words(
 
 
 def _can_turn(result: PairedDifference) -> bool:
-    """Say whether the missing scores could give the difference the other sign."""
+    """Return whether the missing scores could give the difference the other sign."""
     if result.difference is None or result.difference_bounds is None:
         return False
     low, high = result.difference_bounds
@@ -306,7 +306,7 @@ def _can_turn(result: PairedDifference) -> bool:
 
 
 def describe_tests(results: Sequence[PairedDifference]) -> list[str]:
-    """Say once, below comparisons, what their intervals and p are and what p can't show."""
+    """Return lines to print once, below comparisons: their intervals and p, what p can't show."""
     compared = [result for result in results if result.p is not None]
     if not compared:
         return []

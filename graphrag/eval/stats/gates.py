@@ -228,7 +228,7 @@ def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int
 def _incompleteness(
     new: float | None, old: float | None, n_pairs: int, n_baseline: int
 ) -> Reason | None:
-    """Return what is missing for a decision on the pairs; None if they are enough."""
+    """Return the reason why the pairs can't decide; None if they are enough."""
     shares = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
     for run, share in shares.items():
         if share < MIN_COVERAGE:
@@ -246,7 +246,7 @@ def _incompleteness(
         return Reason("there is no question with both verdicts")
     if n_pairs < MIN_COVERAGE * n_baseline:
         return Reason(
-            "{} of the baseline's {} scored questions have a verdict to hold against it, {}, under "
+            "{} of the baseline's {} scored questions have a verdict to compare with it, {}, under "
             "95 %",
             (f"{n_pairs:,}", f"{n_baseline:,}", percent_below(n_pairs / n_baseline)),
         )

@@ -79,7 +79,7 @@ class DocumentMean:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """What can be said about new documents, under the name ``label``.
+    """The estimate for new documents, under the name ``label``.
 
     ``documents`` are in the order of their first value. ``estimate`` is the unweighted mean of
     their means, see ``t_estimate``. ``n_agreeing`` counts the documents whose mean has the sign of
@@ -98,7 +98,7 @@ def choose_structure(sizes: Mapping[Hashable, int]) -> Structure:
     """Choose a structure by the number of documents and of questions (>= 1) on each.
 
     ``POOLED`` for one document, or if one is not known (None). ``CLUSTERED`` for ten or more,
-    unless fewer than ten hold 95 % of the questions, or they are so unequal that fewer than 5
+    unless fewer than ten have 95 % of the questions, or they are so unequal that fewer than 5
     degrees of freedom are left, where the t approximation fails (Pustejovsky and Tipton 2018,
     doi:10.1080/07350015.2016.1247004). Otherwise ``STRATIFIED``. ``benchmarks/coverage.py``
     measures the choice.
@@ -120,7 +120,7 @@ def name_interval(kind: str, structure: Structure) -> str:
 
 
 def warn_of_documents(sizes: Mapping[Hashable, int]) -> str | None:
-    """Say what a test between methods can't know if there are few documents, without a full stop.
+    """Return a note, without a full stop, on tests between methods if there are few documents.
 
     None for one document, for unknown documents, for one question on each, and for documents that
     are many enough to be taken as drawn.
@@ -170,7 +170,7 @@ def effective_size(
     structure: Structure,
     confidence: float,
 ) -> tuple[Floats, Floats]:
-    """Return how many independent values tell as much as these, > 0, and the quantile to use.
+    """Return how many independent values are worth as much, > 0, and the quantile to use.
 
     - ``totals``, ``squares``: of shape (..., documents): sums of each document's values and of
       their squares.
@@ -183,7 +183,7 @@ def effective_size(
     divided by that of independent values (Kish 1965; Korn and Graubard 1998, Survey Methodology 24,
     193-201; Dean and Pagano 2015, doi:10.1093/jssam/smv024). The variance is CR2 for ``CLUSTERED``.
     For ``STRATIFIED`` it is the sum of the documents' own variances; a document with one value
-    counts with the variance of all. Values that are nearly all equal tell nothing about a design
+    counts with the variance of all. Values that are nearly all equal show nothing about a design
     effect. So it is averaged, by ``n_off``, with a cautious one: for ``STRATIFIED`` 1, its maximum
     (Hoeffding 1956), with the weight of one value; for ``CLUSTERED`` that of documents whose values
     are all equal, ``sum_g n_g^2 / N``, with the weight of .3 values. That averaging, and the least
@@ -285,8 +285,8 @@ def mean_binary(scores: Sequence[Score], documents: Sequence[Hashable] | None = 
     ValueError if a score is NaN or outside [0, 1], or the lengths differ.
     """
     present(scores, 0, 1)
-    places: Sequence[Hashable] = [None] * len(scores) if documents is None else documents
-    return share_of_totals(total_by_document(scores, places))
+    groups: Sequence[Hashable] = [None] * len(scores) if documents is None else documents
+    return share_of_totals(total_by_document(scores, groups))
 
 
 def share_of_totals(totals: Totals) -> Estimate:
@@ -331,7 +331,7 @@ def _clip(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
 
 
 def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
-    """Return the mean of each document, and what the means say about new documents.
+    """Return the mean of each document, and their estimate for new documents.
 
     The values are in ``limits``, to which the interval is cut. t over document means: Ibragimov and
     Mueller 2010, doi:10.1198/jbes.2009.08046.

@@ -282,7 +282,7 @@ class _Weighed(NamedTuple):
     """Labels weighted by the sizes of their groups.
 
     ``shares``: value -> share of the responses that have it. ``size``: the number of independent
-    labels that would tell as much. ``structure``: clustered by document, with ``df`` degrees of
+    labels that are worth as much. ``structure``: clustered by document, with ``df`` degrees of
     freedom, or pooled.
     """
 

@@ -247,7 +247,7 @@ def exact_sign_flip(totals: Mapping[int, int], *, lower: bool) -> float:
             spaced[::step] = np.where(2 * heads > times, half[::-1], half)  # so that none is lost
             chances = np.convolve(chances, spaced)
     seen = sum(total * times for total, times in totals.items())
-    most = len(chances) - 1  # the largest sum; position h stands for the sum 2 h - most
+    most = len(chances) - 1  # the largest sum; position h means the sum 2 h - most
     extreme = seen if lower else -abs(seen)
     tail = float(chances[: (most + extreme) // 2 + 1].sum())
     p = tail if lower else 2 * tail
@@ -260,7 +260,7 @@ def difference_test(
     """Test a paired difference of 0/1 scores against 0; return p and the name of the test.
 
     p is in (0, 1], None without pairs. If the documents are many enough for ``Structure.CLUSTERED``
-    and hold more than one question, the questions of a document change sign together
+    and have more than one question, the questions of a document change sign together
     (``exact_sign_flip``), because exact McNemar takes them for independent. Otherwise it is the
     exact McNemar test: the same function with every pair for itself. Raises ValueError if a score
     is not 0, 1 or None.
@@ -314,7 +314,7 @@ def _permute(moving: Floats, alternative: Alternative) -> float:
         return 0.5 if alternative == "less" and moving[0] < 0 else 1.0
 
     def mean_difference(x: Floats, y: Floats, axis: int) -> Floats:
-        # 1/3 + 1/3 is as far from 0 as 2/3, whatever their last digits say.
+        # 1/3 + 1/3 is as far from 0 as 2/3, whatever their last digits are.
         means: Floats = (x - y).mean(axis=axis).round(7)
         return means
 
@@ -357,7 +357,7 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
         p_holm=None,
         detectable_at_80=None if discordance is None else detectable_difference(n, discordance),
         difference_bounds=_difference_bounds(counts),
-        by_document=_view(counts) if view_documents else None,
+        by_document=_by_document(counts) if view_documents else None,
         interval=interval,
         test=test,
         note=warn_of_documents({document: tally.n for document, tally in tallies.items()}),
@@ -380,7 +380,7 @@ def paired_items(
     """Compare two metrics by the means of questions that may have been searched more than once.
 
     ``items`` counts the means of questions, in [0, 1] or None. ``searches`` counts the scores of
-    single searches, 0, 1 or None (missing, or not made); only these say what is missing, and how
+    single searches, 0, 1 or None (missing, or not made); only these show what is missing, and how
     far it could move the difference. If every difference is -1, 0 or 1, the result is
     ``paired_binary``. Otherwise it is ``mean_real`` and ``flip_signs``, and the smallest detectable
     difference is (z.975 + z.80) / z.975 times half of the interval.
@@ -408,7 +408,7 @@ def paired_items(
         high=scaled.high,
         p=scaled.p,
         detectable_at_80=half and half * (1 + _POWER / _LIMIT),
-        by_document=_view(scored) if view_documents else None,
+        by_document=_by_document(scored) if view_documents else None,
         interval=scaled.interval,
         test=scaled.test,
         is_graded=True,
@@ -429,10 +429,10 @@ def paired_scale(
     document per pair.
     """
     present([score for pair in pairs for score in pair], -np.finfo(float).max, np.finfo(float).max)
-    places: Sequence[Hashable] = [None] * len(pairs) if documents is None else documents
+    groups: Sequence[Hashable] = [None] * len(pairs) if documents is None else documents
     differences = [signed_difference(pair) for pair in pairs]
-    estimate = mean_real(differences, places, limits)
-    p, exact, test = flip_signs(differences, places, alternative)
+    estimate = mean_real(differences, groups, limits)
+    p, exact, test = flip_signs(differences, groups, alternative)
     return ScaleDifference(
         n_pairs=estimate.n,
         n_dropped_pairs=len(pairs) - estimate.n,
@@ -482,7 +482,7 @@ def signed_difference(pair: Pair) -> float | None:
     return round(float(a) - float(b), 12)  # 2/3 - 1/3 and 1/3 - 0 are one difference
 
 
-def _view(counts: PairCounts) -> DocumentView:
+def _by_document(counts: PairCounts) -> DocumentView:
     totals: dict[Hashable, tuple[float, int]] = {}
     for (a, b, document), times in counts.items():
         difference = signed_difference((a, b))

@@ -1,4 +1,4 @@
-"""Names a run's files, and writes files whole or not at all, several of them together."""
+"""Names a run's files, and writes files completely or not at all, several of them together."""
 
 import os
 import tempfile
@@ -16,8 +16,8 @@ DETAILED_FILE = "eval_results_detailed.json"
 REPORT_FILE = "retrieval_results.json"
 PAGE_FILE = "report.html"
 Content: TypeAlias = str | bytes | Path | Iterable[str]
-"""What a file is to hold: a text, also in pieces that are read once; bytes; or what the file at a
-path holds, by a hard link to it if the disk allows that."""
+"""Content for a file: a text, also in pieces that are read once; bytes; or the content of the file
+at a path, by a hard link to it if the disk allows that."""
 _READABLE = 0o644
 _WRITTEN_AT_ONCE = 1 << 20
 
@@ -59,7 +59,7 @@ def write_file(path: Path, content: Content, flag: str | None = None) -> None:
     """Write a file that a person named, into a folder that is made if missing.
 
     An existing file keeps its permissions, and a protected one stays as it is. A link, a pipe or a
-    device (``/dev/stdout``) is written through. ``flag``: the flag that chooses another place, for
+    device (``/dev/stdout``) is written through. ``flag``: the flag that chooses another path, for
     the error. Raises StoreError if the file can't be written.
     """
     try:

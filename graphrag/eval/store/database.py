@@ -87,7 +87,7 @@ class EvaluationStore:
     """The runs of an output folder, in its eval.db.
 
     One process at a time holds it. ``path``: the database file, made with its folder if missing;
-    IN_MEMORY: its runs are gone when it is closed. ``reads_only``: read it beside the process that
+    IN_MEMORY: its runs are gone when it is closed. ``reads_only``: read it while another process
     holds it, as it is at one moment. What was read of the last run is then not read again, except
     its full responses.
     """
@@ -165,7 +165,7 @@ class EvaluationStore:
             return read_kept(self._db, name, run_id)
 
     def keep_details(self, run_id: str, details: RunDetails) -> None:
-        """Replace the details of a run, which its tables and files show beside its setup."""
+        """Replace the details of a run, which its tables and files show with its setup."""
         self._write(
             "UPDATE runs SET details = ? WHERE run_id = ?", (json.dumps(details.to_dict()), run_id)
         )
@@ -189,13 +189,13 @@ class EvaluationStore:
         self._writer.write(*((table, ()) for table in tables))
 
     def keep_exchanges(self, run_id: str, scope: CallScope, exchanges: Exchanges) -> None:
-        """Keep what a scope's models were told and said; it is written with the next rows."""
+        """Keep the requests and replies of a scope; they are written with the next rows."""
         read = self._db.execute  # and not what waits to be written
         kept = keep_exchanges(lambda q, v: read(q, v).fetchall(), run_id, scope, exchanges)
         self._writer.write_soon(*kept)
 
     def exchanges(self, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
-        """Return unit -> what its models were told and said, for units that kept it."""
+        """Return unit -> its requests and their replies, for units that kept them."""
         return read_exchanges(self._read, run_id, units)
 
     def finish_run(self, run_id: str) -> None:
@@ -206,7 +206,7 @@ class EvaluationStore:
     def reopen_run(self, run_id: str) -> int:
         """Mark a run as unfinished again; return how many calls were in flight when it stopped.
 
-        These calls are then forgotten, so that they are told once.
+        These calls are then forgotten, so that they are reported once.
         """
         in_flight = self.calls_in_flight(run_id)
         reopened = "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?"
@@ -304,9 +304,9 @@ class EvaluationStore:
 
         ``left``: the cost of those of its calls that are not part of its usage.
         """
-        place = (run_id, judgement.subject, judgement.kind)
+        key = (run_id, judgement.subject, judgement.kind)
         sql = "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?"
-        earlier = self._read(sql, place, lambda row: usage_of(row[0]))
+        earlier = self._read(sql, key, lambda row: usage_of(row[0]))
         judgement = replace(judgement, usage=sum_usages([judgement.usage, *earlier]))
         self._writer.write(
             (insert("judgements"), judgement_row(run_id, judgement)),
@@ -409,13 +409,13 @@ class EvaluationStore:
     def _read(
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
-        """Return what ``make`` makes of each row; a row on which it fails is damaged."""
+        """Return the result of ``make`` for each row; a row on which it fails is damaged."""
         return self._read_all(query, values, each_of(make))
 
     def _read_all(
         self, query: str, values: tuple[object, ...], make: Callable[[Iterable[Values]], _T]
     ) -> _T:
-        """Return what ``make`` makes of all rows, which it takes one by one: they may be long."""
+        """Return the result of ``make`` for all rows, taken one by one: they may be long."""
         self._writer.catch_up()
         with explain_errors(self.path):
             try:
@@ -474,7 +474,7 @@ def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = Fa
     ``graphrag eval suite``, see :func:`latest_run`. Raises UsageError if no run, or several, fit.
     """
     if not runs:
-        raise UsageError(f"{store_path} holds no run yet.")
+        raise UsageError(f"{store_path} has no run yet.")
     if name == LATEST:
         return latest_run(runs, suites)
     matches = [run for run in runs if run.run_id == name]
@@ -487,11 +487,11 @@ def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = Fa
     near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
     hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
     line = eval_line_in(store_path.parent.resolve(), "show")
-    raise UsageError(f"{store_path} holds no run {name!r}{hint} List its runs with: {line}")
+    raise UsageError(f"{store_path} has no run {name!r}{hint} List its runs with: {line}")
 
 
 def baseline_path(store_path: Path) -> Path:
-    """Return the file of the pinned baseline, beside the store."""
+    """Return the file of the pinned baseline, next to the store."""
     return store_path.with_name(BASELINE_FILE)
 
 
@@ -534,7 +534,7 @@ def _listed(runs: Sequence[Run], with_origin: bool = False) -> str:
 
 
 def open_store(path: Path) -> EvaluationStore:
-    """Open an existing store to read it, also beside a run that writes it.
+    """Open an existing store to read it, also while a run writes it.
 
     Raises UsageError if there is none, StoreError if it can't be read.
     """

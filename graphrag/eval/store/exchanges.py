@@ -1,4 +1,4 @@
-"""Stores what was sent to models and what came back, compressed; equal long texts only once.
+"""Stores requests to models and their replies, compressed; equal long texts only once.
 
 Prompts share most of their text: rules, texts of an index, what a judge reads of a search. They are
 cut before and after each long line, so that equal passages make equal parts. A long part is kept
@@ -32,7 +32,7 @@ _IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
 _KEEP = "INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?, ?, ?)"
 _KEEP_PART = "INSERT OR IGNORE INTO exchange_parts VALUES (?, ?)"
 _FORGET = "DELETE FROM exchanges WHERE run_id = ? AND unit = ?"
-_LINE_END = re.compile(r"\\n|\n")  # of a text, and of one that stands in JSON
+_LINE_END = re.compile(r"\\n|\n")  # of a text, and of one in JSON
 _LONG_LINE = 256
 _SHORTEST_PART = 160
 
@@ -45,7 +45,7 @@ def keep_exchanges(
 ) -> Iterator[Statement]:
     """Yield the statements that keep a scope's exchanges; a search's replace all of its unit.
 
-    API keys that can be told only by their form are looked for in new parts alone, because that
+    API keys that are known only by their form are looked for in new parts alone, because that
     takes long.
     """
     parts: dict[int, str] = {}
@@ -58,8 +58,8 @@ def keep_exchanges(
     ids = {number for (number,) in read(f"SELECT id {_from_parts(parts)}", (*parts,))}
     for number in parts.keys() - ids:
         yield _KEEP_PART, (number, _packed(redact(parts[number])))
-    said = _packed(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
-    yield _KEEP, (run_id, scope.unit, scope.work, now(), said)
+    content = _packed(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
+    yield _KEEP, (run_id, scope.unit, scope.work, now(), content)
 
 
 def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
@@ -75,18 +75,18 @@ def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, l
         f"AND unit IN ({', '.join('?' * len(units))}) ORDER BY work <> 'search', recorded_at"
     )
     rows = [
-        (unit, work, json.loads(_unpacked(said)))
-        for unit, work, said in read(sql, (run_id, *units))
+        (unit, work, json.loads(_unpacked(content)))
+        for unit, work, content in read(sql, (run_id, *units))
     ]
-    every = (piece for *_, said in rows for pieces in _texts(said) for piece in pieces)
+    every = (piece for *_, listed in rows for pieces in _texts(listed) for piece in pieces)
     ids = {piece for piece in every if isinstance(piece, int)}
     kept = read(f"SELECT id, text {_from_parts(ids)}", (*ids,))
     parts = {number: _unpacked(text) for number, text in kept}
     calls: dict[str, list[KeptCalls]] = {}
-    for unit, work, said in rows:
-        for pieces in _texts(said):
+    for unit, work, listed in rows:
+        for pieces in _texts(listed):
             pieces[:] = [parts[piece] if isinstance(piece, int) else piece for piece in pieces]
-        calls.setdefault(str(unit), []).append({"work": str(work), "exchanges": said})
+        calls.setdefault(str(unit), []).append({"work": str(work), "exchanges": listed})
     return calls
 
 
@@ -94,8 +94,8 @@ def _from_parts(ids: Iterable[int]) -> str:
     return f"FROM exchange_parts WHERE id IN ({', '.join('?' for _ in ids)})"
 
 
-def _texts(said: list[dict[str, Any]]) -> Iterator[list[Any]]:
-    for exchange in said:
+def _texts(exchanges: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    for exchange in exchanges:
         yield from (pieces for _, pieces in exchange["sent"])
         yield from (exchange["settings"], exchange["reply"] or [])
 

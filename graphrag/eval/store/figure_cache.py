@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.sqlite import CleanConnection, explain_errors, open_beside
+from graphrag.eval.store.sqlite import CleanConnection, explain_errors, open_shared
 from graphrag.eval.types.metric_definitions import BUILT_IN
 from graphrag.text.redaction import redact_data
 
@@ -50,8 +50,8 @@ _KEEP = (
 class KeptFigures(NamedTuple):
     """Figures of a run as they are kept, as JSON text.
 
-    ``key``: by what code they are, and what they depend on besides the run's rows. OUTDATED if a
-    row has changed since.
+    ``key``: the digest of their code, and their inputs besides the run's rows. OUTDATED if a row
+    has changed since.
     """
 
     key: str
@@ -84,7 +84,7 @@ def begin_keeping(path: Path, name: str, run_ids: Iterable[str]) -> str:
     can be written.
     """
     token = f"computing {secrets.token_hex(8)}"
-    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+    with explain_errors(path), closing(open_shared(path)) as db, db.transaction():
         if not _is_watched(db):
             db.execute(_TABLE)
             for trigger, does in _TRIGGERS.items():
@@ -99,14 +99,14 @@ def keep_figures(path: Path, name: str, token: str, figures: Mapping[str, KeptFi
 
     ``figures``: run id -> figures. Raises StoreError if nothing can be written.
     """
-    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+    with explain_errors(path), closing(open_shared(path)) as db, db.transaction():
         for run, (key, value) in figures.items():
             clean = redact_data(value)
             db.execute(_KEEP, (key, clean, _digest(clean), run, name, token))
 
 
 def can_keep(path: Path) -> bool:
-    """Return whether figures can be written beside the rows of a store."""
+    """Return whether figures can be written next to the rows of a store."""
     return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
 
 

@@ -1,4 +1,4 @@
-"""Records what building an index took, beside its tables and bound to their fingerprint."""
+"""Records the cost of building an index, next to its tables and bound to their fingerprint."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,11 @@ KINDS: tuple[CallKind, ...] = ("completion", "embedding")
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one workflow asked of one model.
+    """The calls of one workflow to one model.
 
     ``n_cached``: how many of the ``replies`` were in the project's cache, paid for by an earlier
-    build; the other figures include them. Tokens are None if a reply does not tell them, US dollars
-    also without a price.
+    build; the other figures include them. Tokens are None if a reply does not report them, US
+    dollars also without a price.
     """
 
     workflow: str
@@ -39,7 +39,7 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class IndexCost:
-    """What an index took to build.
+    """The cost of building an index.
 
     - ``fingerprint``: of the tables that were built.
     - ``documents``: a hash of the documents' texts.
@@ -107,12 +107,12 @@ def read_index_cost(folder: Path, fingerprint: str, n_documents: object) -> Inde
         cost = _COST.validate_json((folder / COST_FILE).read_bytes())
         if cost.fingerprint == fingerprint:
             return cost
-    except (OSError, ValueError):  # built by another command, or no file of ours
+    except (OSError, ValueError):  # built by another command, or no file of gtog's
         pass
     try:
         stats = json.loads((folder / "stats.json").read_bytes())
-        is_whole = stats["total_runtime"] and stats["num_documents"] == n_documents
+        is_complete = stats["total_runtime"] and stats["num_documents"] == n_documents
         seconds = {name: float(step["overall"]) for name, step in stats["workflows"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return IndexCost(fingerprint=fingerprint, seconds=seconds) if is_whole else None
+    return IndexCost(fingerprint=fingerprint, seconds=seconds) if is_complete else None

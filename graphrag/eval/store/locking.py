@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 
-def lock_file(path: Path, what: str) -> "FileLock":
+def lock_file(path: Path, activity: str) -> "FileLock":
     """Lock a file and return the lock; the file's folder is made if missing.
 
-    ``what``: what a process that holds the lock does, for the error. Raises StoreError if another
+    ``activity``: of a process that holds the lock, for the error. Raises StoreError if another
     process holds it, or the folder can't be written.
     """
     from filelock import FileLock, Timeout  # every command loads this module
@@ -22,7 +22,7 @@ def lock_file(path: Path, what: str) -> "FileLock":
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout as error:
-        msg = f"Another process {what}; wait for it, or choose another --output."
+        msg = f"Another process {activity}; wait for it, or choose another --output."
         raise StoreError(msg) from error
     except OSError as error:
         msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."

@@ -1,7 +1,7 @@
 """Keeps the label and the note that people give a run.
 
 They are in a table that a store gets with the first of them, so that every release of this format
-reads a store with the table or without. They are written beside the process that holds the store,
+reads a store with the table or without. They are written even while a process holds the store,
 so that a note need not wait for the end of a run.
 """
 
@@ -14,8 +14,8 @@ from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
 from graphrag.eval.store.sqlite import (
     CleanConnection,
     explain_errors,
-    open_beside,
     open_connection,
+    open_shared,
 )
 
 _TABLE = (
@@ -33,7 +33,7 @@ MOST_OF_A_LABEL, MOST_OF_A_NOTE = 60, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What people call a run (``label``, one line), and what they say of it; "" for nothing."""
+    """The name that people give a run (``label``, one line), and their note; "" for nothing."""
 
     label: str = ""
     note: str = ""
@@ -60,9 +60,9 @@ def keep_note(path: Path, run_id: str, note: Note, seen: Note) -> Note:
         )
     if not os.access(path.parent, os.W_OK):
         raise StoreError(f"{path.parent} can't be written; copy it to elsewhere to note something.")
-    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+    with explain_errors(path), closing(open_shared(path)) as db, db.transaction():
         if db.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone() is None:
-            raise UsageError(f"{path} holds no run {run_id!r} any more; open the page again.")
+            raise UsageError(f"{path} has no run {run_id!r} any more; open the page again.")
         current = _notes(db).get(run_id, Note())
         if current not in (seen, note):
             raise ChangedElsewhere(current)

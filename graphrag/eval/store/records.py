@@ -1,4 +1,4 @@
-"""Defines what the store keeps of a run: its setup and details, responses, further judgments."""
+"""Defines the stored records of a run: its setup and details, responses, further judgments."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     @property
     def metrics(self) -> tuple[str, ...] | None:
-        """The metrics that responses are judged on; None if the setup does not say."""
+        """The metrics that responses are judged on; None if the setup names none."""
         described = self._sections.get("metrics")
         return None if described is None else tuple(described)
 
@@ -71,7 +71,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     def fingerprints(self, methods: Sequence[str]) -> dict[str, str | None]:
         """Return name -> fingerprint of each index that these methods searched.
 
-        None if none of them tells it.
+        None if none of them names it.
         """
         by_index = self.searched(methods)
         return {name: next(iter(fingerprints), None) for name, fingerprints in by_index.items()}
@@ -83,7 +83,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     def searched(self, methods: Sequence[str] | None = None) -> dict[str, set[str]]:
         """Return name -> known fingerprints of the indexes that methods searched.
 
-        ``methods``: None: all. A key stands for its own index, asked or not, unless every method
+        ``methods``: None: all. A key names its own index, asked or not, unless every method
         that asks for it has another index.
         """
         by_index: dict[str, set[str]] = {}
@@ -146,9 +146,9 @@ Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge or suite, or a program of the user's own. ``monitor``,
 gone with 2.0.0, is found in kept runs only."""
 CLAIMS = "claims"
-"""The kind of judgments that hold the claims of a response."""
+"""The kind of judgments that contain the claims of a response."""
 DOUBT = "doubt"
-"""The kind of judgments that say why a question's row is doubted, by metric."""
+"""The kind of judgments on why a question's row is doubted, by metric."""
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
 """Name of a setting or a count of an index -> its value; unknown ones are left out."""
 EMBEDDING_MODEL = "embedding model"
@@ -157,19 +157,19 @@ EMBEDDING_MODEL = "embedding model"
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """What a run's tables and files tell besides its setup, so that they can be made again.
+    """The facts in a run's tables and files besides its setup, so that they can be made again.
 
     - ``n_units``: planned responses.
     - ``config``: the EvaluationConfig, JSON-ready, with ``root`` as an absolute path; the latest
       one if the run was resumed.
     - ``models``: the models that may have been asked.
     - ``warnings``: what makes the figures weaker than they look; ``roomy``: those on contexts with
-      so much room that they hold most of a text.
+      so much room that they contain most of a text.
     - ``skip_judge``: whether responses were collected without verdicts.
     - ``search_methods``: method name -> the search method behind it.
     - ``report``: the report of a finished run of suites, JSON-ready; None otherwise.
     - ``command``: the command line that asks the same again; "" if there was none.
-    - ``indexes``: index key -> what its index was built with and how much it holds, for people.
+    - ``indexes``: index key -> what its index was built with and how much it contains, for people.
     - ``index_costs``: index key -> what the index that is searched took to build, if known.
     - ``lacking``: method -> pairs of what it has to do without on all questions, and why.
     """
@@ -200,8 +200,8 @@ class RunDetails:
         details = _DETAILS.validate_python(values)
         if "roomy" in values:
             return details
-        said_little = "this comparison says little about retrieval"  # as 1.0.0 ended them
-        return replace(details, roomy=tuple(w for w in details.warnings if w.endswith(said_little)))
+        ending = "this comparison says little about retrieval"  # as 1.0.0 ended them
+        return replace(details, roomy=tuple(w for w in details.warnings if w.endswith(ending)))
 
 
 _DETAILS = TypeAdapter(RunDetails)
@@ -266,7 +266,7 @@ class StoredResponse:
     """A response as it was recorded.
 
     - ``unit``: the key of its :class:`Unit`.
-    - ``context_text``, ``retrieved``: None if the method does not tell its context, or what it
+    - ``context_text``, ``retrieved``: None if the method does not report its context, or what it
       retrieved.
     - ``failure``: None unless the search failed.
     - ``trial``: which repeat of the whole search it is, from 0.
@@ -299,7 +299,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a further judge said, beyond the verdicts.
+    """The judgment of a further judge, beyond the verdicts.
 
     - ``subject``: the unit that was judged; in a comparison of two methods, the first one's.
     - ``kind``: the name of a scorer, such as "rubric"; for a scorer of pairs "pairwise:A:B"; or
@@ -316,7 +316,7 @@ class Judgement:
 
     @property
     def cause(self) -> str:
-        """Why the judge said nothing at all; "" if it said something."""
+        """Why the judge gave nothing at all; "" if it gave something."""
         failure = self.value.get("failure") if len(self.value) == 1 else None
         return str(cast("dict[str, object]", failure)["message"]) if failure else ""
 

@@ -32,7 +32,7 @@ def _with_counts(values: object) -> dict[str, object]:
 
 _USAGES = TypeAdapter(list[Annotated[Usage, BeforeValidator(_with_counts)]])
 _AT_ONCE = 256
-"""Number of rows whose texts are held together."""
+"""Number of rows whose texts are in memory together."""
 
 
 def response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Keeps what a run has paid for, so that it can be resumed: in the store, or in a file of calls."""
+"""Keeps paid work so that a run can be resumed: in the store, or in a file of calls."""
 
 import json
 import os
@@ -38,7 +38,7 @@ _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()
 
 
-class Standing(NamedTuple):
+class UnitState(NamedTuple):
     """How far a unit with a response is: whether its search failed, and what was judged.
 
     ``n_unscored``: the number of verdicts on ``metrics`` that the judge failed to give.
@@ -85,8 +85,8 @@ class StoredSession:
 
     A result replaces its calls. ``counted``: the keys, in the journal, of those calls that are part
     of the result's usage; what the other calls cost is kept separately. In memory are only how far
-    each unit is, and what further judges said. The rest is read when it is needed, so that a long
-    run takes no more memory than a short one.
+    each unit is, and the judgments of further judges. The rest is read when it is needed, so that
+    a long run takes no more memory than a short one.
 
     - ``retry_errors``: whether failed searches and unscored verdicts count as missing. What a
       forgotten response cost still counts as spent.
@@ -110,17 +110,17 @@ class StoredSession:
         self._exchanges: dict[CallScope, Exchanges] = {}
         if keeps_calls:
             store.prepare(*EXCHANGE_TABLES)
-        self._met: dict[Standing, Standing] = {}
-        """Each standing once, however many units have it."""
+        self._met: dict[UnitState, UnitState] = {}
+        """Each state once, however many units have it."""
         searches, verdicts = store.outlines(run_id).values(), store.verdicts(run_id)
         if retry_errors:
             verdicts = {
                 unit: {metric: v for metric, v in judged.items() if v.failure is None}
                 for unit, judged in verdicts.items()
             }
-        self._standings = {
-            search.unit: self._next_standing(
-                Standing(search.failure is not None), verdicts.get(search.unit, {})
+        self._states = {
+            search.unit: self._next_state(
+                UnitState(search.failure is not None), verdicts.get(search.unit, {})
             )
             for search in searches
         }
@@ -140,25 +140,25 @@ class StoredSession:
         self.spent_usd = sum(usage.spent_usd for usage in usages)
         self.spent_tokens = sum(usage.tokens for usage in usages)
         if retry_errors and not prepaid:
-            for unit in [unit for unit, standing in self._standings.items() if standing.failed]:
-                del self._standings[unit]
+            for unit in [unit for unit, state in self._states.items() if state.failed]:
+                del self._states[unit]
                 store.discard_response(run_id, unit)
 
-    def _next_standing(self, before: Standing, verdicts: Mapping[str, JudgeResult]) -> Standing:
-        standing = Standing(
+    def _next_state(self, before: UnitState, verdicts: Mapping[str, JudgeResult]) -> UnitState:
+        state = UnitState(
             before.failed,
             before.metrics.union(verdicts),
             before.n_unscored + sum(v.failure is not None for v in verdicts.values()),
         )
-        return self._met.setdefault(standing, standing)
+        return self._met.setdefault(state, state)
 
-    def standing(self, unit: str) -> Standing | None:
+    def state(self, unit: str) -> UnitState | None:
         """Return how far a unit is, without reading its texts; None if it has no response."""
-        return self._standings.get(unit)
+        return self._states.get(unit)
 
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit; None if it has none."""
-        if unit not in self._standings:
+        if unit not in self._states:
             return None
         return self.store.responses(self.run_id, [unit])[unit]
 
@@ -173,7 +173,7 @@ class StoredSession:
             yield context
 
     def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """Yield what each unit's models were told and said, in this order, read 64 at a time."""
+        """Yield each unit's requests and replies, in this order, read 64 at a time."""
         return (kept or () for kept in self._in_blocks(units, self.store.exchanges))
 
     def _in_blocks(
@@ -185,11 +185,11 @@ class StoredSession:
             yield from map(kept.get, block)
 
     def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep a response, in place of its calls; see the class for ``counted``."""
+        """Keep a response, instead of its calls; see the class for ``counted``."""
         left = self._take_calls(CallScope.of_search(response.unit), counted)
         self.store.append_response(self.run_id, response, left)
-        standing = Standing(response.failure is not None)
-        self._standings[response.unit] = self._next_standing(standing, {})
+        state = UnitState(response.failure is not None)
+        self._states[response.unit] = self._next_state(state, {})
 
     def keep_verdicts(
         self,
@@ -198,18 +198,18 @@ class StoredSession:
         usage: Usage,
         counted: AbstractSet[str] = _NOTHING,
     ) -> None:
-        """Keep the verdicts on a unit and what they cost, in place of their calls."""
+        """Keep the verdicts on a unit and what they cost, instead of their calls."""
         left = self._take_calls(CallScope.of_verdicts(unit), counted)
         self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
-        self._standings[unit] = self._next_standing(self._standings[unit], verdicts)
+        self._states[unit] = self._next_state(self._states[unit], verdicts)
         self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
-        """Return what a further judge said of a unit; None if nothing is kept."""
+        """Return a further judge's judgment of a unit; None if none is kept."""
         return self._judgements.get((subject, kind))
 
     def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep what a further judge said, in place of its calls."""
+        """Keep a further judge's judgment, instead of its calls."""
         left = self._take_calls(CallScope(judgement.kind, judgement.subject), counted)
         kept = self.store.append_judgement(self.run_id, judgement, left)
         self._judgements[kept.subject, kept.kind] = kept
@@ -265,7 +265,7 @@ _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])
 class CallFile:
     """A journal of calls (see ``CallJournal``) in a file of its own, as drafts have it.
 
-    A line that was cut off is ignored. ``attempts``: all that the file held when it was opened,
+    A line that was cut off is ignored. ``attempts``: all that the file had when it was opened,
     whatever they were for. Raises StoreError if the file can't be read or written, or another
     process, which would pay for the same calls, holds it.
     """

@@ -55,7 +55,7 @@ def explain_errors(path: Path) -> Generator[None]:
         if "malformed JSON" in str(error):
             raise damage_error(path, f"a row of it is damaged: {error}", in_row=True) from error
         raise StoreError(
-            f"{path} can't be used ({error}); what it holds is kept. Free some space, then run "
+            f"{path} can't be used ({error}); its content is kept. Free some space, then run "
             "again with --resume if the run had begun, else without; or begin in another --output."
         ) from error
     except sqlite3.DatabaseError as error:
@@ -121,7 +121,7 @@ class CleanConnection(sqlite3.Connection):
 def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     """Open the database of a store; make it, with its folder, if it is missing.
 
-    ``reads_only``: open it beside the process that holds it; every read sees it as the first one
+    ``reads_only``: open it while another process holds it; every read sees it as the first one
     did. Raises StoreError if another process holds it, or it can't be opened or written.
     """
     if path == IN_MEMORY:
@@ -132,7 +132,7 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
 
 
 def hold_folder(path: Path) -> "FileLock":
-    """Lock a folder, so that no other process writes its eval.db and the files beside that.
+    """Lock a folder, so that no other process writes its eval.db and the files next to it.
 
     An eval.db of an older format is brought to this one. Raises StoreError if another process holds
     the folder, or it can't be written.
@@ -177,7 +177,7 @@ def _migrate(db: CleanConnection) -> None:
 def _open_file(path: Path) -> CleanConnection:
     lock = hold_folder(path)
     try:
-        db = open_beside(path, "mode=rwc")
+        db = open_shared(path, "mode=rwc")
     except BaseException:
         lock.release()
         raise
@@ -185,8 +185,8 @@ def _open_file(path: Path) -> CleanConnection:
     return db
 
 
-def open_beside(path: Path, how: str = "mode=rw") -> CleanConnection:
-    """Open an existing eval.db to write a row, also beside the process that holds it.
+def open_shared(path: Path, how: str = "mode=rw") -> CleanConnection:
+    """Open an existing eval.db to write a row, also while another process holds it.
 
     Raises StoreError if its format can't be read, or it can't be opened.
     """
@@ -210,7 +210,7 @@ def _connect(path: Path, how: str) -> CleanConnection:
 def _open_reading(path: Path) -> CleanConnection:
     """Open an eval.db that another process may be writing."""
     with explain_errors(path):
-        # Not mode=ro: SQLite would leave the files behind that it makes beside the database.
+        # Not mode=ro: SQLite would leave the files behind that it makes next to the database.
         is_writable = os.access(path.parent, os.W_OK)
         db = _connect(path, "mode=rw") if is_writable else _open_unwritable(path)
         try:
@@ -263,7 +263,7 @@ def _open_unwritable(path: Path) -> CleanConnection:
 
 
 def _clean_rows(rows: list[Values]) -> list[Values]:
-    """Return rows without API keys; they are checked together, because hardly any holds one."""
+    """Return rows without API keys; they are checked together, because hardly any has one."""
     texts = "\0".join(value for row in rows for value in row if isinstance(value, str))
     is_clean = texts.isascii() or mend_text(texts) is texts
     return rows if is_clean and redact_data(texts) is texts else [_clean(row) for row in rows]
@@ -349,7 +349,7 @@ class StoreWriter:
                 self._check()
 
     def _end_turn(self) -> None:
-        with suppress(Exception):  # whoever writes next is told
+        with suppress(Exception):  # whoever writes next gets the error
             self.catch_up()
 
     def _check(self) -> None:

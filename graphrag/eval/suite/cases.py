@@ -67,7 +67,7 @@ class Suite(StrictSection):
     model_config = ConfigDict(frozen=True)
 
     name: str = Field(min_length=1, pattern=r"^[^/]+$")
-    """Without a slash. In a run it stands before the ids of its cases and methods."""
+    """Without a slash. In a run it begins the ids of its cases and methods."""
     description: str = ""
     evaluator: str = Field(min_length=1)
     """``entity_extraction``, ``query_response``, a metric of the framework, or ``module:Class``."""
@@ -127,9 +127,9 @@ def check_case(
 ) -> tuple[CaseInput, CaseExpected]:
     """Check the input and the expected output of a case from :func:`framework_case`.
 
-    ``takes`` and ``expects`` are the keys that the evaluator uses, besides those that every case
-    may have and the time limit. Raises ValueError for any other key, and if the evaluator takes a
-    question and the case has none.
+    ``takes`` and ``expects`` are the keys that the evaluator uses, in addition to those that every
+    case may have and the time limit. Raises ValueError for any other key, and if the evaluator
+    takes a question and the case has none.
     """
     input_keys = {"index", "language", "context", *takes}
     case_input = _read(CaseInput, case.input_data, "input_data", input_keys)
@@ -140,7 +140,7 @@ def check_case(
 
 
 def read_expected(case: TestCase, keys: Collection[str]) -> CaseExpected:
-    """Return what a case expects under these keys; other keys are ignored.
+    """Return the expectations of a case under these keys; other keys are ignored.
 
     Raises ValueError for a value of the wrong form.
     """
@@ -205,7 +205,7 @@ def read_suite(
         values = {"evaluator": evaluator, "cases": cases}
     if not isinstance(values, dict):
         kind = type(values).__name__
-        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
+        msg = f"The suite {file} must have keys and values, or a list of cases, not {kind}."
         raise ConfigError(msg)
     defaults = {"name": file.stem, **({} if unstated is None else {"thresholds": unstated})}
     return parse_suite({**defaults, **cast("dict[str, object]", values)}, str(file))
@@ -235,7 +235,7 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
 
 
 def create_entity_extraction_test_cases() -> list[TestCase]:
-    """Return three texts in English, German and Spanish, with the names that stand in them.
+    """Return three texts in English, German and Spanish, with the names in them.
 
     Examples
     --------
@@ -258,14 +258,14 @@ def create_query_response_test_cases() -> list[TestCase]:
 
 def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
     if not isinstance(values, dict):
-        raise ValueError(f"{key} must hold keys, not {type(values).__name__}")
+        raise ValueError(f"{key} must have keys, not {type(values).__name__}")
     for name in mapping_of(cast("object", values)).keys() - set(keys):
         for meant in get_close_matches(str(name), [*keys, *_OTHER_NAMES], n=1, cutoff=_SLIP):
             raise ValueError(f"{key} has {name!r}; did you mean {meant!r}?")
 
 
 def read_values_of(file: Path) -> object:
-    """Return the content of a YAML or JSON file; a ConfigError says what is wrong with it."""
+    """Return the content of a YAML or JSON file; raises ConfigError if it is malformed."""
     if file.suffix.lower() not in _ENDINGS:
         msg = f"The suite {file} ends in {file.suffix or 'nothing'}; use .yaml or .json."
         raise ConfigError(msg)
@@ -283,7 +283,7 @@ def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suit
 
 
 def explain_values(error: ValidationError, values: Mapping[str, object] | None = None) -> str:
-    """Return what the first error of a form is, and where; a case is named by its id."""
+    """Return the first error of a form with its position; a case is named by its id."""
     first = error.errors()[0]
     where = list(first["loc"])
     problem = name_problem(first)
@@ -300,7 +300,7 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
 
 
 def find_suite_files(target: str, root: Path) -> list[Path]:
-    """Return the suite files that a name stands for.
+    """Return the suite files that a name means.
 
     ``target`` is a file, the name of one in the root's ``eval/suites``, or ``all`` for all of these
     in order. Raises ConfigError if there is none.
@@ -404,8 +404,8 @@ class EvaluationFile:
                 cases = [TestCase(ids[key], input_data={"index": key}) for key in indexes]
                 values = {"evaluator": "graph_connectivity", "thresholds": bounds, "cases": cases}
             else:
-                what = f"the suite {name} measures each index, and none is configured"
-                raise ConfigError(f"{self.path}: {what}.")
+                problem = f"the suite {name} measures each index, and none is configured"
+                raise ConfigError(f"{self.path}: {problem}.")
             suites.append(parse_suite({**values, "name": name}, str(file or self.path)))
         return suites
 

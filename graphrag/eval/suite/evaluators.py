@@ -59,7 +59,7 @@ _NAMES, _PAIRS = TypeAdapter(list[Name]), TypeAdapter(list[tuple[str, str]])
 
 
 class MetricEvaluator(BaseEvaluator):
-    """Base class of evaluators that compare an output with what a case expects, or measure it.
+    """Base class of evaluators that compare an output with a case's expectations, or measure it.
 
     - ``takes``, ``expects``: keys of a case's input and expected output, in a suite of a project.
     - ``compared``: the one expectation that it uses, if it uses only one.
@@ -75,11 +75,11 @@ class MetricEvaluator(BaseEvaluator):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a suite of a project must have: a method to ask, or the index to measure."""
+        """The requirement of a suite of a project: a method to ask, or the index to measure."""
         return ("methods",) if self.takes else ("index",)
 
     def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Return whether a case names what is compared, or its output has what is measured."""
+        """Return whether a case has the compared key, or its output the measured one."""
         if self.measured:
             return system_output.get(self.measured) is not None
         return self.compared in mapping_of(test_case.expected_output)
@@ -203,8 +203,8 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
         graph = mapping_of(output.get("graph"))
         names = _read(_NAMES, graph.get("entities"), "the entities of the graph")
-        what = "the relationships of the graph, each a pair (source, target) of names"
-        pairs = _read(_PAIRS, graph.get("relationships") or (), what)
+        name = "the relationships of the graph, each a pair (source, target) of names"
+        pairs = _read(_PAIRS, graph.get("relationships") or (), name)
         ends = [source for source, _ in pairs], [target for _, target in pairs]
         n, largest, isolated = graph_connectivity(names, *ends)
         if not n:
@@ -444,7 +444,7 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
 
 
 def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
-    """Return what an evaluator needs, as it says itself."""
+    """Return the needs that an evaluator names."""
     return cast("Sequence[str]", getattr(evaluator, "needs", ()))
 
 
@@ -454,11 +454,11 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) 
     )
 
 
-def _read(form: TypeAdapter[_Values], values: object, what: str) -> _Values:
+def _read(form: TypeAdapter[_Values], values: object, name: str) -> _Values:
     try:
         return form.validate_python(values)
     except ValidationError as error:
-        raise ValueError(f"{what}: {explain_values(error)}") from error
+        raise ValueError(f"{name}: {explain_values(error)}") from error
 
 
 def _answer(output: Output) -> str:

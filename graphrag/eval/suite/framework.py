@@ -154,7 +154,7 @@ class EvaluationFramework:
         ``process_document(document, metadata)``, all coroutine functions, and ``graph`` with
         ``entities`` and ``relationships``; one that is None is missing. ``metrics`` are the metrics
         to score; None: all that have an evaluator. The report is also kept in
-        ``evaluation_history``; its ``failures`` name what failed, which has no score. Raises
+        ``evaluation_history``; its ``failures`` have no score. Raises
         ValueError if there is no such suite, or a metric has no evaluator.
         """
         if test_suite_name not in self.test_suites:
@@ -210,7 +210,7 @@ class EvaluationFramework:
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
         """Return metric value -> mean share less that of the baseline, for metrics in both.
 
-        A suite is compared with its own baseline; a suite without one, with those of all suites.
+        A suite is compared with its own baseline; a suite without one, with all baselines.
         Empty without a baseline.
         """
         now, own = _means_of(report.results), _means_of(self._baseline_of(report.test_suite_name))
@@ -273,7 +273,7 @@ def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
 
 
 async def _outcome_of(case: TestCase, components: Components) -> dict[str, object]:
-    """Return the output of a case; what a component raises becomes its error."""
+    """Return the output of a case; an exception of a component becomes its error."""
     graph, started = components.get("graph"), time.perf_counter()
     about = {} if graph is None else {"graph": graph}
     try:
@@ -287,7 +287,7 @@ async def _outcome_of(case: TestCase, components: Components) -> dict[str, objec
 async def _score(
     case: TestCase, output: Output, evaluators: Mapping[EvaluationMetric, BaseEvaluator]
 ) -> tuple[list[EvaluationResult], list[str]]:
-    """Return a case's results, and what failed, which never becomes a score."""
+    """Return a case's results and its failures, which never become scores."""
     results: list[EvaluationResult] = []
     problems = [] if output["success"] else [str(output["error"])]
     for metric, evaluator in evaluators.items():
@@ -307,13 +307,13 @@ async def _score(
 def recommend(
     means: Collection[tuple[str, float]], failures: Mapping[str, str], n_cases: int
 ) -> list[str]:
-    """Say which of the named means, in [0, 1], are low, and what failed; never empty."""
+    """List the named means, in [0, 1], that are low, and the failures; never empty."""
     texts: list[str] = []
     for name, mean in means:
         if is_below(mean, FAIR):
-            what, limit = ("Improve", WEAK) if is_below(mean, WEAK) else ("Look at", FAIR)
+            verb, limit = ("Improve", WEAK) if is_below(mean, WEAK) else ("Look at", FAIR)
             text = number_beside(mean, limit, digits=2)
-            texts.append(f"{what} {name}: its mean is {text}, below {limit}.")
+            texts.append(f"{verb} {name}: its mean is {text}, below {limit}.")
     if not texts and means:
         texts.append(f"No metric is below {FAIR} on average.")
     if failures:

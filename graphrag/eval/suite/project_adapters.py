@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class CaseFailedError(Exception):
     """Raised if the system under test, or the judge, gave no result for a case.
 
-    ``failure`` is what is recorded. Its stage "search" means that the system failed, which counts
+    ``failure`` is recorded. Its stage "search" means that the system failed, which counts
     as not passed in a comparison; "judge" means that the score is missing.
     """
 
@@ -68,7 +68,7 @@ class ModelExtractor:
         }
 
     async def __call__(self, text: str, /) -> Extraction:
-        """Return what the model finds in a text, under the names that the index would have.
+        """Return the entities and relationships of a text, named as in an index.
 
         Raises the error of a failed call, so that it does not count as an empty extraction.
         """
@@ -86,7 +86,7 @@ class ModelExtractor:
             raise errors[0]
         nodes = rows_of(entities, "title", "type")
         pairs = tuple(rows_of(relationships, "source", "target"))
-        names, kinds = (tuple(node[place] for node in nodes) for place in (0, 1))
+        names, kinds = (tuple(node[column] for node in nodes) for column in (0, 1))
         return Extraction(
             entities=names, relationships=pairs, types=kinds, languages=find_languages([text])
         )
@@ -122,7 +122,7 @@ def stopwatch(log: CallLog) -> Callable[[], float | None]:
     """Return a clock of the seconds from now on, without the time that calls waited in line.
 
     It returns None if the seconds are not known, because a call was answered from the journal or
-    was held up.
+    was delayed.
     """
     begun = time.perf_counter() - log.own_time.waited_s
 
@@ -148,7 +148,7 @@ class CaseTools:
     - ``open_log``: returns the log for a component's calls.
     - ``kept``: the stored answer to the question, if there is one.
     - ``response``: the result of the last call, with its time and usage unless the log has them.
-      ``extraction``: what it extracted.
+      ``extraction``: its extraction.
     """
 
     project: ProjectTools
@@ -164,7 +164,7 @@ class CaseTools:
         return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     async def process_query(self, query: str, context: object = None) -> dict[str, str]:
-        """Return ``answer``, and as ``context`` what the method retrieved; the argument is unused.
+        """Return ``answer``, and the retrieved text as ``context``; the argument is unused.
 
         Raises CaseFailedError if the search failed.
         """
@@ -207,7 +207,7 @@ class CaseTools:
         return [{"name": name, "type": kind} for name, kind in pairs]
 
     async def process_document(self, document: str, metadata: object = None) -> dict[str, object]:
-        """Return what the index has of a document, as a graph; ``metadata`` is unused."""
+        """Return the index's part of a document, as a graph; ``metadata`` is unused."""
         return graph_of(self.indexed(document=document))
 
     def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
@@ -218,10 +218,10 @@ class CaseTools:
         return extraction
 
     def look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
-        """Return what the built index has of a passage, of a document, or as a whole.
+        """Return the built index's extraction from a passage, from a document, or from all texts.
 
-        ``text``: a passage; what was extracted from the text units that contain it. ``document``: a
-        title or an id. Raises CaseFailedError if there is no such text unit or document.
+        ``text``: a passage; every text unit that contains it counts. ``document``: a title or an
+        id. Raises CaseFailedError if there is no such text unit or document.
         """
         try:
             return self.project.views[self.index].extraction(text, document)

@@ -71,7 +71,7 @@ OnCase = Callable[[int, int, CaseResult], None]
 
 _Value = TypeVar("_Value")
 _KIND = "suite_case"
-"""Kind of the judgments that store whole results, to continue a run and to compare with it."""
+"""Kind of the judgments that store full results, to continue a run and to compare with it."""
 _RESULT = TypeAdapter(CaseResult)
 _NOT_COMPARED = "Parts of the scores are not compared: the baseline's are not kept here."
 
@@ -102,7 +102,7 @@ class _Evaluation:
         return self.method is not None or self.views_index
 
     async def run(self, tools: CaseTools) -> dict[str, object]:
-        """Return what the project makes of the case, as evaluators get it."""
+        """Return the project's output for the case, as evaluators get it."""
         output: dict[str, object] = {"success": True}
         asks = runs_by_component(self.case)
         if isinstance(self.evaluator, EntityExtraction) and self.evaluator.source == "index":
@@ -182,7 +182,7 @@ class _Evaluators:
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
-        """Score a case and store the result; the verdict on correctness says whether it passed."""
+        """Score a case and store the result; the verdict on correctness is whether it passed."""
         job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
         if output is None:  # its answer was kept by an earlier session
             tools = CaseTools(
@@ -195,7 +195,7 @@ class _Evaluators:
             output = await self._attempt(job.run(tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
-            """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
+            """Let the configured judge decide whether an answer means the ground truth: 0 or 1."""
             sample = replace(unit.sample, question=question, ground_truth=ground_truth)
             about = replace(unit, sample=sample), replace(response, response=answer)
             verdicts = await self._project.runner.judge_unit(*about, ("correctness",), log)
@@ -239,7 +239,7 @@ class _Evaluators:
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
     ) -> _Value | Failure:
-        """Return what a step of a case gives within its time limit, or its failure."""
+        """Return the result of a step of a case within its time limit, or its failure."""
         limit_s = self._project.config.timeout_s
         try:
             async with log.own_time.deadline(limit_s):
@@ -388,13 +388,13 @@ def _evaluations_of(suite: Suite, config: EvaluationConfig) -> Iterator[_Evaluat
     for case in suite.cases:
         asks = methods != (None,) or runs_by_component(case) or "index" in needs_of(evaluator)
         index = keys[0] if case.index is None and len(keys) == 1 else case.index
-        what = f"Suite {suite.name}, case {case.id!r}"
+        where = f"Suite {suite.name}, case {case.id!r}"
         if index is not None and index not in keys:
-            msg = f"{what}: no index is configured for {index!r}{nearest(index, keys)}"
+            msg = f"{where}: no index is configured for {index!r}{nearest(index, keys)}"
             raise ConfigError(as_sentence(msg))
         if index is None and asks:
             names = ", ".join(keys) or "the indexes, of which none is configured"
-            raise ConfigError(f"{what} names no index; give input_data.index, one of {names}.")
+            raise ConfigError(f"{where} names no index; give input_data.index, one of {names}.")
         about = {"name": case.name, "description": case.description, "metadata": case.metadata}
         sample = Sample(
             id=f"{suite.name}/{case.id}",

@@ -49,8 +49,8 @@ class CaseResult:
 
     - ``score``, ``parts``: in [0, 1]; the score is None if there is a ``failure``.
     - ``status``: by the thresholds; :meth:`Thresholds.passes` decides if the case counts as passed.
-    - ``details``: what else the evaluator found, JSON-ready.
-    - ``output``: what the system answered, in ``latency_s`` seconds.
+    - ``details``: the evaluator's other findings, JSON-ready.
+    - ``output``: the system's answer, after ``latency_s`` seconds.
     - ``usage``, ``judge_usage``: the model calls of the system and of the judge.
     """
 
@@ -87,7 +87,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What a method's cases took: seconds, completions and tokens of the system, US dollars.
+    """The cost of a method's cases: seconds, completions and tokens of the system, US dollars.
 
     The latency does not include the judge; a failed case counts as longer than it was waited for.
     None if it was not counted, or a price is not known.
@@ -317,7 +317,7 @@ def _parts_of(reports: Iterable[SuiteReport]) -> dict[tuple[str, str], Scores]:
 
 
 def _failures(results: Sequence[CaseResult]) -> dict[str, str]:
-    """Return case id -> what failed, by method."""
+    """Return case id -> its failures, by method."""
     messages = ((r.case_id, f"{r.method}: {r.failure.message}") for r in results if r.failure)
     return {case_id: "; ".join(texts) for case_id, texts in grouped(messages).items()}
 
@@ -368,7 +368,7 @@ def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
     return [
         Line(
             f"Suite {report.name}: {report.status}{label}: overall score "
-            f"{_tell_score(report.score.mean, report.thresholds, UNKNOWN)} (passing "
+            f"{_format_score(report.score.mean, report.thresholds, UNKNOWN)} (passing "
             f"{report.thresholds.passing:.10g}, warning {report.thresholds.warning:.10g}), "
             f"{report.n_passed} of {report.n_total} passed.",
             STYLES[report.status],
@@ -389,7 +389,7 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
             rows=[
                 [
                     *(method.method, method.status),
-                    _tell_score(method.score.mean, report.thresholds),
+                    _format_score(method.score.mean, report.thresholds),
                     span(method.score.low, method.score.high, lambda limit: number(limit, ".3f")),
                     *(f"{method.n_passed}/{method.n_total}", method.n_unscored),
                 ]
@@ -401,7 +401,7 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
             yield Line(f"{method.method} took {_describe_performance(method.performance)}.")
         for result in report.results:
             if every_case or not report.thresholds.passes(result.score):
-                score = _tell_score(result.score, report.thresholds, "", digits=2)
+                score = _format_score(result.score, report.thresholds, "", digits=2)
                 where = f"{result.case_id} ({result.method})"
                 status = f"{result.status} {score}".rstrip()
                 yield Line(f"  {status} {where}: {result.reason}")
@@ -409,7 +409,7 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
             yield Line(recommendation, is_command=True)
 
 
-def _tell_score(
+def _format_score(
     score: float | None, thresholds: Thresholds, missing: str = MISSING, digits: int = 3
 ) -> str:
     limits = thresholds.passing, thresholds.warning
@@ -422,10 +422,10 @@ def _describe_performance(took: Performance) -> str:
     return (
         f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
         f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
-        f"{_tell_count(took.llm_calls, 'model call')}, {_tell_count(took.tokens, 'token')}, "
+        f"{_format_count(took.llm_calls, 'model call')}, {_format_count(took.tokens, 'token')}, "
         f"$ {money(total if is_known else None, missing=UNKNOWN)} with the judge"
     )
 
 
-def _tell_count(n: int | None, noun: str) -> str:
+def _format_count(n: int | None, noun: str) -> str:
     return f"{UNKNOWN} {noun}s" if n is None else counted(n, noun)

@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import ConfigDict, Field
 
 Output = Mapping[str, object]
-"""What a system made of a case, as a :class:`BaseEvaluator` gets it."""
+"""The output of a system for a case, as a :class:`BaseEvaluator` gets it."""
 
 
 class EvaluationMetric(StrEnum):
-    """What an evaluator scores; each member equals its value as text."""
+    """The metric of an evaluator; each member equals its value as text."""
 
     ENTITY_EXTRACTION_ACCURACY = "entity_extraction_accuracy"
     RESPONSE_RELEVANCE = "response_relevance"
@@ -55,9 +55,9 @@ class TestCase:
     description: str = ""
     """Free text in any language."""
     input_data: Any = None
-    """What the suite's evaluator reads; ``index`` names one of the indexes of eval_config.yaml."""
+    """Input of the suite's evaluator; ``index`` names one of the indexes of eval_config.yaml."""
     expected_output: Any = None
-    """What the suite's evaluator compares with."""
+    """The expectation that the suite's evaluator compares with."""
     metadata: dict[str, object] = field(default_factory=dict[str, object])
     """Anything; it is kept with the run."""
 
@@ -77,7 +77,7 @@ class TestCase:
 class EvaluationResult:
     """The score of one metric on one test case.
 
-    The score is in [0, ``max_score``]. ``details`` say what it rests on; they may include ``parts``
+    The score is in [0, ``max_score``]. ``details`` are its basis; they may include ``parts``
     (name -> score in [0, 1]) and a ``reason``. The framework sets ``test_case_id``.
 
     Examples
@@ -123,7 +123,7 @@ class EvaluationResult:
 class EvaluationReport:
     """The results of one suite.
 
-    - ``results``: by case, then by metric, without failures. ``failures``: case id -> what failed.
+    - ``results``: by case, then by metric, without failures. ``failures``: case id -> its failures.
     - ``overall_score``: the mean of the results' shares, 0 without any.
     - ``passed_tests``: cases in which nothing failed and whose mean share reaches the passing
       score.
@@ -149,7 +149,7 @@ class EvaluationReport:
 
 
 class BaseEvaluator(ABC):
-    """Base class of evaluators, which score in one metric what a system made of a test case.
+    """Base class of evaluators, which score in one metric the output of a system for a test case.
 
     In a suite of a project, three more attributes count if an evaluator has them. ``needs`` is a
     tuple with "methods" (every method is asked each case), "index" (the built index is read) or

@@ -248,7 +248,7 @@ knowledge, even if it also says that the documents do not tell.
     zero_if_failed=True,
     doubt='"predicted" quotes sources that seem\nto answer the question all the same',
 )
-"""Judged in place of correctness if the documents hold no answer."""
+"""Judged instead of correctness if the documents have no answer."""
 
 
 class _JudgedMetrics(Registry[JudgedMetric]):
@@ -274,12 +274,12 @@ BUILT_IN = frozenset([*(metric.name for metric in (*JUDGED, SUFFICIENCY)), *_FUR
 
 
 def is_graded(name: object) -> bool:
-    """Say whether a name is that of a judge of the user's own that grades on a scale."""
+    """Return whether a name is that of a judge of the user's own that grades on a scale."""
     own = None if name in BUILT_IN else find_part("metrics", name)
     return own is not None and hasattr(own.part, "grade")
 
 
 def describe_own(name: str) -> dict[str, object]:
-    """Return what identifies the code of the user's own judge; empty for a built-in name."""
+    """Return the identity of the code of the user's own judge; empty for a built-in name."""
     own = None if name in BUILT_IN else find_part("metrics", name)
     return {} if own is None else own.describe()

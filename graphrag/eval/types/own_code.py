@@ -37,10 +37,10 @@ _NOUNS: Mapping[Kind, str] = {
 
 
 @contextmanager
-def contained(what: str) -> Generator[None]:
+def contained(code: str) -> Generator[None]:
     """Raise RuntimeError for errors in the block that would end the process, such as sys.exit.
 
-    ``what`` names the user's code in the block. Ctrl-C passes through, and so does the cancellation
+    ``code`` names the user's code in the block. Ctrl-C passes through, and so does the cancellation
     of the task, unless the code itself caused it.
     """
     try:
@@ -51,11 +51,11 @@ def contained(what: str) -> Generator[None]:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise RuntimeError(f"{what} was canceled from within") from error
+        raise RuntimeError(f"{code} was canceled from within") from error
     except SystemExit as error:
-        raise RuntimeError(f"{what} called sys.exit({error.code!r})") from error
+        raise RuntimeError(f"{code} called sys.exit({error.code!r})") from error
     except BaseException as error:
-        raise RuntimeError(f"{what} raised {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"{code} raised {type(error).__name__}: {error}") from error
 
 
 def import_object(kind: Kind, spec: str, root: Path | None) -> object:
@@ -94,7 +94,7 @@ def _is_of(kind: Kind, part: object) -> bool:
 
 
 def _list(kind: Kind, module: ModuleType) -> str:
-    """Say which objects of a module are of a kind; only functions defined in it count."""
+    """Return which objects of a module are of a kind; only functions defined in it count."""
     names = [
         name
         for name, part in vars(module).items()
@@ -119,7 +119,7 @@ def hash_source(part: object) -> str | None:
 class OwnPart:
     """A judge or measure of the user's own.
 
-    ``spec``: its place, as ``module:object``. ``is_declared``: whether it was loaded from an entry
+    ``spec``: its path, as ``module:object``. ``is_declared``: whether it was loaded from an entry
     point that a package declares.
     """
 
@@ -140,7 +140,7 @@ class OwnPart:
         return self.part
 
     def describe(self) -> dict[str, object]:
-        """Return what identifies the part's code, as far as it can be told from outside."""
+        """Return the identity of the part's code, as far as it is known from outside."""
         module = sys.modules.get(self.spec.partition(":")[0])
         return {"object": self.spec, "source": None if module is None else hash_source(module)}
 
@@ -159,8 +159,8 @@ class OwnPart:
 
     def refuse(self, why: str) -> ConfigError:
         """Return the error that says why the part can't be used."""
-        what = " ".join(why.split()).rstrip(".")
-        return ConfigError(f"{self.spec} can't be used: {what}. Mend it, or leave it out.")
+        reason = " ".join(why.split()).rstrip(".")
+        return ConfigError(f"{self.spec} can't be used: {reason}. Mend it, or leave it out.")
 
 
 _known: dict[tuple[Kind, str], OwnPart] = {}
@@ -200,20 +200,20 @@ def load_parts(
     Raises ConfigError like :func:`load_part` and :func:`is_declared`, and if two objects have the
     same name.
     """
-    found: list[object] = []
+    loaded: list[object] = []
     specs: dict[object, str] = {}
     for name in names:
         if not isinstance(name, str) or ":" not in name:
             own = _known.get((kind, str(name)))
             if (own is None or own.is_declared) and str(name) not in built_in:
                 is_declared(kind, str(name))
-            found.append(name)
+            loaded.append(name)
             continue
         own_name = load_part(kind, name, root, built_in).name
         if specs.setdefault(own_name, name) != name:
             raise ConfigError(f"{specs[own_name]} and {name} are both called {own_name}.")
-        found.append(own_name)
-    return found
+        loaded.append(own_name)
+    return loaded
 
 
 def list_specs(names: Container[str]) -> list[tuple[Kind, str]]:
@@ -224,11 +224,11 @@ def list_specs(names: Container[str]) -> list[tuple[Kind, str]]:
 @cache
 def list_declared(kind: Kind) -> dict[str, tuple[str, str]]:
     """Return name -> ("module:object", package) of the entry points of installed packages."""
-    found: dict[str, tuple[str, str]] = {}
+    declared: dict[str, tuple[str, str]] = {}
     for entry in entry_points(group=f"gtog.{kind}"):
         package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "no package"
-        found[entry.name] = f"{entry.module}:{entry.attr}", package
-    return found
+        declared[entry.name] = f"{entry.module}:{entry.attr}", package
+    return declared
 
 
 _takes_declared: ContextVar[bool] = ContextVar("takes_declared", default=False)
@@ -245,7 +245,7 @@ def declared_taken() -> Generator[None]:
 
 
 def is_declared(kind: Kind, name: str) -> bool:
-    """Say whether an installed package declares a name as an entry point.
+    """Return whether an installed package declares a name as an entry point.
 
     Raises ConfigError, with the line to write instead, outside of :func:`declared_taken`.
     """
@@ -256,7 +256,7 @@ def is_declared(kind: Kind, name: str) -> bool:
     spec, package = list_declared(kind)[name]
     write = f"{{name: {name}, function: '{spec}'}}" if kind == "methods" else f"'{spec}'"
     raise ConfigError(
-        f"{kind}: {name} of {package} is named by its place since version 2.0.0; write {write}."
+        f"{kind}: {name} of {package} is named by its path since version 2.0.0; write {write}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Holds the answer of one method to one question: what it retrieved, cost, and was judged."""
+"""Defines the record of one method's answer: what it retrieved and cost, how it was judged."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Retrieved(Stored):
       shown, then the text units of the paths and relationships shown. None if the method shows
       neither sources nor relationships, like global search.
     - ``n_sources``: how many of them, from the front, were shown with their text.
-    - ``in_part``: text units that were shown by passages, not whole.
+    - ``in_part``: text units that were shown by passages, not in full.
     - ``entities``: titles, in order.
     - ``relationship_ids``: in order.
     - ``n_unknown_ids``: number of shown ids that the index's tables lack; more than 0 only if the
@@ -109,7 +109,7 @@ class QueryResult:
     - ``trial``: number of the repeat of the whole search, from 0.
     - ``retrieved``: what the search showed to its model; None if the method does not report it.
     - ``abstained``: whether the method itself says that the response is no answer.
-    - ``grades``: judge -> what it said, JSON-ready: "rubric", "quality", "assertions" and "claims"
+    - ``grades``: judge -> its grading, JSON-ready: "rubric", "quality", "assertions" and "claims"
       if asked for, and "doubt" if the judge doubts the row.
     """
 

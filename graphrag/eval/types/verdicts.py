@@ -1,4 +1,4 @@
-"""Holds the verdicts on a response, one for each metric, and why a verdict is missing."""
+"""Defines the verdicts on a response, one for each metric, and why a verdict is missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -106,7 +106,7 @@ _DEFAULT = frozenset(DEFAULT_METRICS)
 class MetricScores:
     """The verdicts on one response, one for each metric; score None if not judged.
 
-    ``further`` holds the metrics that are judged only if you name them.
+    ``further`` has the metrics that are judged only if you name them.
     ``scores.get("correctness")`` returns a JudgeResult.
     """
 

@@ -81,7 +81,7 @@ def _check_rows(
 def check_documents(
     tables: Tables, limits: Thresholds, any_enrichment: bool = False
 ) -> PhaseValidation:
-    """Check that documents were read, cut into text units, and kept as a whole.
+    """Check that documents were read, cut into text units, and kept in full.
 
     With ``any_enrichment``, it is enough if some text unit has a heading, keywords or a summary;
     otherwise every text unit must have some metadata.
@@ -220,7 +220,7 @@ def _check_coverage(
     if overall is None:
         return skip(name, "no document has text"), None
     share = number_beside(100 * overall, least, digits=1)
-    message = f"text units hold {share}% of the documents' text, overlap counted once"
+    message = f"text units contain {share}% of the documents' text, overlap counted once"
     if shares:
         listed = (f"{number_beside(each, least, digits=1)}%" for each in shares[:MAX_EXAMPLES])
         message += (
@@ -271,7 +271,7 @@ _METADATA: dict[str, Callable[[Array], Mask]] = {
 def _check_metadata(
     units: Frame | None, limits: Thresholds, any_enrichment: bool
 ) -> tuple[CheckResult, float | None, str]:
-    """Return the check, the share of text units with metadata, and what a warning says about it.
+    """Return the check, the share of text units with metadata, and a warning's words about it.
 
     In an index, each text unit must have some of the metadata columns that the table has, written
     by GraphRAG or added by another pipeline; the share is of the text units that have all of them.
@@ -288,17 +288,17 @@ def _check_metadata(
     bare, full = ~np.logical_or.reduce(masks), np.logical_and.reduce(masks)
     examples = first_ids(units, bare)
     if any_enrichment:
-        what, share = "have a heading, keywords or a summary", float((~bare).mean())
-        message = f"{(~bare).sum()} of {len(units)} text units {what}"
-        return judge(name, not bare.all(), message, examples), share, what
+        finding, share = "have a heading, keywords or a summary", float((~bare).mean())
+        message = f"{(~bare).sum()} of {len(units)} text units {finding}"
+        return judge(name, not bare.all(), message, examples), share, finding
     listed, share = ", ".join(kinds), full.sum() / len(units)
     message = (
         f"{share:.1%} of the text units carry all of {listed}; "
         f"{bare.sum()} of {len(units)} carry none of it"
     )
-    what = f"carry everything that their table has columns for ({listed})"
+    finding = f"carry everything that their table has columns for ({listed})"
     check = judge(name, not bare.any(), message, examples, limits.of_some_rows)
-    return check, float(share), what
+    return check, float(share), finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,7 @@ def _warn_duplicates(entities: Frame) -> list[str]:
         return []
     return [
         f"Near-duplicate entities: {repeated.sum()} of {len(entities)} have a name that another "
-        f"one has too, but for case, spacing, punctuation or word order, such as "
+        f"one has too, except for case, spacing, punctuation or word order, such as "
         f"{'; '.join(groups)}."
     ]
 

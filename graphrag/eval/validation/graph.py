@@ -124,12 +124,12 @@ def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> Phas
         parts = dict(zip(_PARTS, figures, strict=True))
         warnings = warn(
             share,
-            f"Sparse graph: the largest connected part holds {largest} of {n_entities} "
+            f"Sparse graph: the largest connected part has {largest} of {n_entities} "
             f"entities, and {isolated} have no relationship at all.",
             low=limits.min_largest_component,
         )
     filled = judge("graph_not_empty", edges is not None and len(edges.pairs) > 0, message)
-    # A short text may well hold more than ten entities: no reason to build its index anew.
+    # A short text may well have more than ten entities: no reason to build its index anew.
     phase = _check_ratios(filled, counts, connectivity, "joined pairs", limits, "warning")
     metrics = {**phase.metrics, **parts}
     return replace(phase, metrics=metrics, warnings=(*phase.warnings, *warnings))

@@ -1,4 +1,4 @@
-"""Defines the results of validating an index: checks, phases, thresholds, and the whole report."""
+"""Defines the results of validating an index: checks, phases, thresholds, and the full report."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -88,8 +88,8 @@ def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
     """
     tables = {name: open_table(config, name) for name in VALIDATED_TABLES}
     if all(table is None for table in tables.values()):
-        place = config.output_storage.base_dir
-        raise IndexUnavailableError(describe_unbuilt(Path(root), VALIDATED_TABLES, place))
+        folder = config.output_storage.base_dir
+        raise IndexUnavailableError(describe_unbuilt(Path(root), VALIDATED_TABLES, folder))
     return Tables(**tables)
 
 
@@ -106,8 +106,8 @@ def open_table(config: "GraphRagConfig", name: str) -> Frame | None:
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (arrow.ArrowException, OSError, ValueError) as error:
-        place = Path(str(config.output_storage.base_dir)) / f"{name}.{kind}"
-        path = source if isinstance(source, Path) else place
+        expected = Path(str(config.output_storage.base_dir)) / f"{name}.{kind}"
+        path = source if isinstance(source, Path) else expected
         raise IndexUnavailableError(describe_unreadable(path, error)) from error
 
 

@@ -2,7 +2,7 @@
 
 The validators put records into tables and run an index's checks on them. A document or chunk is a
 text, a mapping or an object; an entity or relationship is a mapping or an object; a data frame of
-an index stands for its rows. docs/api.md lists the fields that are read.
+an index counts as its rows. docs/api.md lists the fields that are read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ _NAME = ("name", "title")
 _TYPE = ("type", "entity_type", "relation_type")
 _MENTIONS = ("mentions", "text_unit_ids")
 _ABSENT = object()
-"""Stands for a field that a record does not have."""
+"""Marks a field that a record does not have."""
 _LIMITS = Thresholds()
 Records = Iterable[object] | pd.DataFrame
 
@@ -120,7 +120,7 @@ class EntityExtractionValidator:
 
     @staticmethod
     def validate(chunks: Records, entities: Records) -> PhaseValidation:
-        """Check entities and the chunks in which they say they are mentioned.
+        """Check entities and the chunks that they list as their mentions.
 
         5 checks. Metrics, None if undefined: ``entities_count``; ``avg_confidence`` over the
         entities that give a valid one, in [0, 1]; ``avg_mentions_per_entity``. Raises ValueError if
@@ -280,7 +280,7 @@ def _look(record: object, *names: str) -> object:
 
 
 def _is_missing(value: object) -> bool:
-    """Return whether a value stands for none: None, or the NaN that pandas puts in its place."""
+    """Return whether a value is missing: None, or the NaN that pandas has for it."""
     return value is None or (isinstance(value, float) and value != value)
 
 

@@ -54,17 +54,17 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     metrics: dict[str, Metric] = {f"{name}_vectors": None for name in kinds}
     problems, warnings = list[str](), list[str]()
     name, store = "vectors_stored", config.vector_store
-    place = str(store.db_uri)
+    uri = str(store.db_uri)
     if not kinds:
         check = skip(name, "embed_text.names asks for no vectors")
     elif not uses_lancedb(config):
         check = skip(name, f"a store of type {store.type} can't be looked at")
     elif (
-        "://" not in place
-        and not Path(place).is_dir()
+        "://" not in uri
+        and not Path(uri).is_dir()
         and not any(copy_vectors(config, kind) for kind in kinds)
     ):
-        message = f"there is no vector store at {place}: local and basic can't search"
+        message = f"there is no vector store at {uri}: local and basic can't search"
         check = judge(name, False, message, otherwise="warning")
     else:
         for kind in kinds:

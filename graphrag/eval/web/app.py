@@ -65,7 +65,7 @@ def make_app(
     """
     pages = _Pages(store_path, patience_s)
     store = StorePages(store_path, render_run, state_of)
-    place = redact(str(store_path))
+    store_name = redact(str(store_path))
 
     def at(path: str, answer: _Answer) -> Route:
         async def answered(request: Request) -> Response:
@@ -81,18 +81,18 @@ def make_app(
         return store.report(request.path_params["run"])
 
     def run(request: Request) -> str:
-        is_whole = store.is_whole(request.path_params["run"])
-        return report(request) if is_whole else live(request, "run.html.j2")
+        has_page = store.has_page(request.path_params["run"])
+        return report(request) if has_page else live(request, "run.html.j2")
 
     def compare(request: Request) -> Response | str:
         """Return the page of two runs, or the list of runs if these two can't be compared."""
         names = request.query_params
         new, old = names.get("new", ""), names.get("old", "")
         try:
-            return store.compare(new, old, place)
+            return store.compare(new, old, store_name)
         except UsageError as error:
             text = f"{error} Choose two of these." if new and old else "Choose two runs to compare."
-            html = store.page(place=place, told=redact(text))
+            html = store.page(store_name=store_name, notice=redact(text))
             return HTMLResponse(html, 404 if isinstance(error, NotFound) else 400, own_policy(html))
 
     def keep_run_note(request: Request, change: _NoteChange) -> Note:
@@ -120,7 +120,7 @@ def make_app(
     )
     return Starlette(
         routes=[
-            at("/", lambda _: store.page(place=place)),
+            at("/", lambda _: store.page(store_name=store_name)),
             at("/runs/{run}", run),
             _waited("/runs/{run}/now", live),
             at("/runs/{run}/report", report),

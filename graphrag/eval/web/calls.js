@@ -1,4 +1,4 @@
-// What models were told and said of one answer, unpacked when it is first asked for.
+// The model calls of one answer, unpacked when they are first asked for.
 
 const FOLDED = 1200; // characters from which a text is folded
 
@@ -9,7 +9,7 @@ function callHead({ attempt }) {
     + `${attempt.latency_s.toFixed(2)} s${attempt.error ? `, failed: ${attempt.error}` : ""}`;
 }
 
-function said(role, text, isFolded = text.length > FOLDED) {
+function textBox(role, text, isFolded = text.length > FOLDED) {
   const words = make("pre", { dir: "auto", tabindex: 0, text });
   if (!isFolded) return [make("h4", { text: role }), words];
   return [make("details", {}, make("summary", {
@@ -20,9 +20,9 @@ function callItem({ sent, settings, reply, ...about }, lines, question) {
   const text = (numbers) => (numbers === null ? "None came." : numbers
     ? numbers.map((n) => lines[n]).join("")
     : `Left out to keep this page small; graphrag eval show --question ${question.id} --calls prints it.`);
-  const parts = sent.flatMap(([role, numbers]) => said(role, text(numbers)));
-  if (settings.length) parts.push(...said("settings", text(settings), true));
-  return make("li", {}, make("p", {}, own(callHead(about))), ...parts, ...said("reply", text(reply)));
+  const parts = sent.flatMap(([role, numbers]) => textBox(role, text(numbers)));
+  if (settings.length) parts.push(...textBox("settings", text(settings), true));
+  return make("li", {}, make("p", {}, own(callHead(about))), ...parts, ...textBox("reply", text(reply)));
 }
 
 function callList({ work, exchanges }, lines, question) {

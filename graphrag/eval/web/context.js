@@ -1,4 +1,4 @@
-// Contexts, citations, and the expected quotes where they stand in what was shown.
+// Contexts, citations, and the expected quotes in them.
 
 /** Read the tables of a context: sections "-----Name-----", rows "id|...", texts in quotes. */
 function readContext(text) {
@@ -83,10 +83,10 @@ function claimsBox({ claims, misplaced }, sections, go) {
 
 function cite(box, text, sections, go) {
   let at = 0;
-  for (const found of text.matchAll(/\[Data:[^\]]*\]/g)) {
-    box.append(text.slice(at, found.index));
+  for (const match of text.matchAll(/\[Data:[^\]]*\]/g)) {
+    box.append(text.slice(at, match.index));
     let section = "";
-    for (const part of found[0].split(/([\w-]+ *(?=\())|(\b[\w-]+\b)/)) {
+    for (const part of match[0].split(/([\w-]+ *(?=\())|(\b[\w-]+\b)/)) {
       if (!part) continue;
       if (/^[\w-]+ *$/.test(part) && !/^\d/.test(part) && part !== "Data" && part !== "more") {
         section = part;
@@ -99,12 +99,12 @@ function cite(box, text, sections, go) {
           onclick: () => hit && go(hit) }));
       } else box.append(part);
     }
-    at = found.index + found[0].length;
+    at = match.index + match[0].length;
   }
   box.append(text.slice(at));
 }
 
-/** Return what finds a quote's words in a text, whatever stands between them; null of none. */
+/** Return a pattern of a quote's words, whatever is between them; null without words. */
 function patternOf(quote) {
   const parts = quote.split(/…|\.{2,}|[\r\n]+|\[[^\]]{0,12}\]/)
     .map((part) => part.match(/[\p{L}\p{N}]+/gu) || [])
@@ -114,10 +114,10 @@ function patternOf(quote) {
     : null;
 }
 
-/** Return a row's text with the quotes that stand in it marked. */
+/** Return a row's text with the quotes in it marked. */
 function marked(text, patterns) {
   const spans = patterns.flatMap((pattern) =>
-    [...text.matchAll(pattern)].map((found) => [found.index, found.index + found[0].length]));
+    [...text.matchAll(pattern)].map((match) => [match.index, match.index + match[0].length]));
   spans.sort((a, b) => a[0] - b[0]);
   const pieces = [];
   let at = 0;

@@ -1,4 +1,4 @@
-// Keys of every page: j and k move, / searches, Enter there goes to what was found, u goes back, ? shows the keys.
+// Keys of every page: j and k move, / searches, Enter there goes to the first match, u goes back, ? shows the keys.
 
 /** Switch buttons off (id -> whether); the focus of one goes to the first of them that is left. */
 function switchOff(buttons) {
@@ -27,7 +27,7 @@ function switchOff(buttons) {
     if (link) link.click();
     else move(by);
   };
-  /** Go from the search to the first link of what it found, once that is shown. */
+  /** Go from the search to the first link of its matches, once they are shown. */
   const toFirstOf = (event) => {
     event.preventDefault(); // of a form that would be sent, and the page read anew without its words
     event.target.blur(); // after which a list may be made anew

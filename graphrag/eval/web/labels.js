@@ -4,8 +4,8 @@ const storageKey = `graphrag-audit/${data.run}/${data.metric}`;
 const byId = (id) => document.getElementById(id);
 const names = { question: "Question", ground_truth: "Ground truth", response: "Response",
   context: "Context" };
-let given = {}; // item -> {label: "1" | "0" | "", skipped, comment}
-let seen = {}; // what the server has, as far as this page knows
+let marks = {}; // item -> {label: "1" | "0" | "", skipped, comment}
+let seen = {}; // the marks of the server, as far as this page knows
 const changed = new Set(); // items that the server has yet to keep
 let sending = null;
 let later = 0;
@@ -22,7 +22,7 @@ function unwarn() {
 
 function load() {
   try {
-    given = JSON.parse(localStorage.getItem(storageKey)) || {};
+    marks = JSON.parse(localStorage.getItem(storageKey)) || {};
   } catch {
     warn("This browser does not let the page keep your labels: download them before you leave.");
   }
@@ -35,7 +35,7 @@ function save() {
     return;
   }
   try {
-    localStorage.setItem(storageKey, JSON.stringify(given));
+    localStorage.setItem(storageKey, JSON.stringify(marks));
   } catch {
     warn("Your labels could not be kept in this browser: download them before you leave.");
   }
@@ -53,28 +53,28 @@ function send() {
 async function sendAll() {
   while (changed.size) {
     const [item] = changed;
-    const now = given[item] || UNTOUCHED;
+    const now = marks[item] || UNTOUCHED;
     byId("kept").textContent = "Keeping ...";
     let answer = null;
-    let told = {};
+    let reply = {};
     try {
       const body = JSON.stringify({ item, ...now, seen: seen[item] || UNTOUCHED });
       const headers = { "Content-Type": "application/json" };
       // Sent to its end also where the page is left; a browser takes no more than 64 KiB so.
       const keepalive = body.length < 10000;
       answer = await fetch(data.keeper, { method: "POST", headers, body, keepalive });
-      told = await answer.json();
+      reply = await answer.json();
     } catch {
-      told = { error: "graphrag eval view does not answer; is it still running?" };
+      reply = { error: "graphrag eval view does not answer; is it still running?" };
     }
     if (answer?.ok || answer?.status === 409) {
-      seen[item] = told;
+      seen[item] = reply;
       if (answer.ok) {
         unwarn();
-        if (given[item] === now) changed.delete(item);
+        if (marks[item] === now) changed.delete(item);
       } else {
         changed.delete(item);
-        given[item] = told;
+        marks[item] = reply;
         const number = items.findIndex((each) => each.item === item) + 1;
         warn(`Response ${number} has been labeled elsewhere meanwhile, and is left as it is there; ` +
           "label it again to change it.");
@@ -83,7 +83,7 @@ async function sendAll() {
       continue;
     }
     byId("kept").textContent = "";
-    warn(`Not kept yet: ${told.error} It is tried again as long as this page is open.`);
+    warn(`Not kept yet: ${reply.error} It is tried again as long as this page is open.`);
     later = setTimeout(send, 2000);
     return;
   }
@@ -96,16 +96,16 @@ async function refresh() {
   try {
     const answer = await fetch(data.keeper);
     if (!answer.ok) return;
-    const told = await answer.json();
+    const reply = await answer.json();
     if (changed.size) return;
-    seen = told;
-    given = { ...told };
+    seen = reply;
+    marks = { ...reply };
     show();
-  } catch { /* the next label says that nothing answers */ }
+  } catch { /* the next label warns that nothing answers */ }
 }
 
 function entry(item) {
-  return given[item.item] || UNTOUCHED;
+  return marks[item.item] || UNTOUCHED;
 }
 
 function isOpen(item) {
@@ -166,7 +166,7 @@ function goToOpen() {
 }
 
 function setLabel(label, skipped) {
-  given[items[at].item] = { ...entry(items[at]), label, skipped };
+  marks[items[at].item] = { ...entry(items[at]), label, skipped };
   save();
   const next = items.findIndex((item, n) => n > at && isOpen(item));
   if (next < 0) goToOpen(); else go(next);
@@ -207,7 +207,7 @@ byId("back").onclick = actions.ArrowLeft;
 byId("next").onclick = actions.ArrowRight;
 byId("download").onclick = download;
 byId("comment").oninput = (event) => {
-  given[items[at].item] = { ...entry(items[at]), comment: event.target.value };
+  marks[items[at].item] = { ...entry(items[at]), comment: event.target.value };
   if (data.keeper) {
     changed.add(items[at].item);
     clearTimeout(later);
@@ -243,8 +243,8 @@ addEventListener("storage", (event) => {
   }
 });
 if (data.keeper) {
-  seen = data.given;
-  given = { ...data.given };
+  seen = data.marks;
+  marks = { ...data.marks };
   refresh(); // what the page before sent as it was left may have come after this one was asked for
 } else load();
 goToOpen();

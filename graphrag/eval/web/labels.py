@@ -43,6 +43,6 @@ def render_labels(
             "shown": metric.shown,
             "items": [asdict(item) for item in items],
             "keeper": f"/audit/{metric.name}/labels" if kept_in else None,
-            "given": {item: mark.model_dump() for item, mark in marks.items()},
+            "marks": {item: mark.model_dump() for item, mark in marks.items()},
         },
     )

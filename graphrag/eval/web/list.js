@@ -1,4 +1,4 @@
-// The list of questions, its filters and pages. What is chosen stands in the address, "#f?...".
+// The list of questions, its filters and pages. The choice is in the address, "#f?...".
 
 const PAGE_ROWS = 50;
 const WORDS = { 1: "right", 0: "wrong", search_failed: "search failed", judge_failed: "unscored",
@@ -103,7 +103,7 @@ function filter() {
   showRows();
 }
 
-/** Filter by what the form says, and put it into the address, which can be sent to others. */
+/** Filter by the form, and put it into the address, which can be sent to others. */
 function filterByForm() {
   const values = [...new FormData(byId("filters"))].filter(([name, value]) =>
     value && !(name === "metric" && value === index.metrics[0]));
@@ -111,7 +111,7 @@ function filterByForm() {
   filter();
 }
 
-/** Filter by what an address says, as those that the tables' figures lead to. */
+/** Filter by an address, such as those that the tables' figures lead to. */
 function filterByAddress(text) {
   const values = new URLSearchParams(text);
   for (const field of byId("filters").elements) {
@@ -189,11 +189,11 @@ function prepare() {
   byId("later").onclick = () => turn(PAGE_ROWS);
 }
 
-/** Note each question's place among the others, so that no filter has to compare texts. */
+/** Note each question's rank among the others, so that no filter has to compare texts. */
 function rank(name, textOf) {
   const texts = [...new Set(index.questions.map(textOf))].sort();
-  const places = new Map(texts.map((text, place) => [text, place]));
-  for (const question of index.questions) question[name] = places.get(textOf(question));
+  const ranks = new Map(texts.map((text, n) => [text, n]));
+  for (const question of index.questions) question[name] = ranks.get(textOf(question));
 }
 
 function turn(by) {

@@ -12,28 +12,28 @@ function put(text) {
   for (const part of parts) {
     const before = document.getElementById(part.id);
     if (before?.outerHTML === part.outerHTML) continue;
-    const held = before?.contains(document.activeElement)
+    const focused = before?.contains(document.activeElement)
       ? document.activeElement.getAttribute("aria-label") : null;
     if (before) before.replaceWith(part);
     else live.append(part);
-    if (held) part.querySelector(`[aria-label="${CSS.escape(held)}"]`)?.focus();
+    if (focused) part.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
   }
 }
 
 async function refresh() {
   if (document.hidden || pause.getAttribute("aria-pressed") === "true") return;
-  let said = "";
+  let problem = "";
   try {
     const answer = await fetch(live.dataset.now);
     const text = await answer.text();
     if (answer.ok) put(text);
-    else said = new DOMParser().parseFromString(text, "text/html").querySelector("#error")
+    else problem = new DOMParser().parseFromString(text, "text/html").querySelector("#error")
       ?.textContent || text;
   } catch {
-    said = "graphrag eval view does not answer any more; what is shown is as it was.";
+    problem = "graphrag eval view does not answer any more; what is shown is as it was.";
   }
-  trouble.textContent = said;
-  trouble.hidden = !said;
+  trouble.textContent = problem;
+  trouble.hidden = !problem;
 }
 
 async function watch() {
@@ -45,8 +45,8 @@ async function watch() {
     // A run of many thousand searches takes seconds to read: the machine is not kept busy by it.
     wait = Math.max(EVERY_MS, 4 * (performance.now() - begun));
   }
-  // Of a finished run its page is another: the whole of it.
-  if (live.dataset.whole) location.reload();
+  // A finished run has another page, with everything.
+  if (live.dataset.hasPage) location.reload();
   pause.hidden = true;
 }
 

@@ -14,7 +14,7 @@ NAV = Markup(
     '<nav aria-label="Pages"><a href="/" data-up>Runs</a> <a href="/audit">Labels</a></nav>'
 )
 NO_NAV = "<!--nav-->"
-"""Stands in place of ``NAV`` in a page that is a file, from which no link leads back."""
+"""Replaces ``NAV`` in a page that is a file, from which no link leads back."""
 _STYLES = ("style.css", "svg_chart.css")
 _LEVEL = 7  # 9 takes twice as long, for 2 % less
 _GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
@@ -47,7 +47,7 @@ def stream(
 
 
 def template(name: str) -> Template:
-    """Return the template in a file beside this one."""
+    """Return the template in a file next to this one."""
     return _templates().get_template(name)
 
 
@@ -63,7 +63,7 @@ def _templates() -> Environment:
 
 
 def read(name: str) -> str:
-    """Return the text of a file beside this one."""
+    """Return the text of a file next to this one."""
     text = files("graphrag.eval.web").joinpath(name).read_text("utf-8")
     return text.replace("\r\n", "\n")
 
@@ -73,11 +73,11 @@ def _hash(text: str) -> str:
 
 
 def pack(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield a text as base64 of gzip, so that it is never whole in memory."""
+    """Yield a text as base64 of gzip, so that it is never in memory as one."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     left = b""
     for piece in pieces:
-        # A lone surrogate, which a model's reply may hold, has no UTF-8.
+        # A lone surrogate, which a model's reply may contain, has no UTF-8.
         left += packer.compress(piece.encode("utf-8", "replace"))
         n = len(left) - len(left) % 3  # so that base64 needs no padding
         if n:

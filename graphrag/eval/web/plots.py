@@ -137,7 +137,7 @@ def _plot_tradeoff(
     note: str,
     is_comparable: bool,
 ) -> Drawing | None:
-    """Return a plot of the score against what a question costs, or how long it takes.
+    """Return a plot of the score against the cost or the time of a question.
 
     If the amounts are comparable, methods that no other one beats in both are ringed.
     """
@@ -146,7 +146,7 @@ def _plot_tradeoff(
     if is_comparable:
         usable = usable_methods(m for m, at in drawn.items() if None not in at)
         ringed = pareto_set({m: (*drawn[m], drawn[m][1]) for m in usable})
-        note += " A ring marks a method that no other beats in what is drawn here."
+        note += " A ring marks a method that no other beats in this plot."
         if "oracle" in drawn and usable != ["oracle"]:
             note += " The control oracle gets none."
     series: list[Series] = []

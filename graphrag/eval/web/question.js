@@ -20,7 +20,7 @@ function took(answer) {
   return parts.join(", ");
 }
 
-/** Return what became of an answer and of its evidence, as badges. */
+/** Return the state of an answer and of its evidence, as badges. */
 function badges(answer) {
   const state = answer.states[0];
   const kind = state === 1 ? "good" : counted(state) === 0 ? "bad" : "";
@@ -28,7 +28,7 @@ function badges(answer) {
   if (state !== undefined) made.push(make("span", { class: `badge ${kind}`, text: WORDS[state] || state }));
   if (answer.declined && state !== "abstained") made.push(make("span", { class: "badge", text: "declined" }));
   if (answer.lost) {
-    // Of a right answer it is told, but is no fault.
+    // It is shown for a right answer, too, but is no fault.
     const isPart = answer.share > 0 && answer.share < 1
       && !["in_answer", "judged_correct"].includes(answer.lost);
     made.push(make("span", { class: answer.end === answer.lost ? "badge bad" : "badge",
@@ -42,20 +42,20 @@ function badges(answer) {
   return make("p", { class: "badges" }, ...made);
 }
 
-/** Return an answer with what is needed to show it: its context, and what moves to a row there. */
-function read(question, answer, detail, found) {
-  const text = contextText(detail, found.lines);
+/** Return an answer with its context, and a function that goes to a row there. */
+function read(question, answer, detail, details) {
+  const text = contextText(detail, details.lines);
   const sections = text ? readContext(text) : [];
   const patterns = question.evidence.map(patternOf);
   const trial = answer.trial ? `, search ${answer.trial + 1}` : "";
-  const held = patterns.map((pattern) => pattern && sections.flatMap((section) =>
+  const hits = patterns.map((pattern) => pattern && sections.flatMap((section) =>
     section.rows.filter((each) => each.text.search(pattern) >= 0)
       .map((each) => ({ section, each })))[0]);
-  return { question, answer, detail, text, sections, trial, held,
+  return { question, answer, detail, text, sections, trial, hits,
     ...contextBox(sections, patterns.filter(Boolean), `${answer.method}${trial}`) };
 }
 
-/** Return an assertion with what the judge ruled, and why. */
+/** Return an assertion with the judge's ruling and reason. */
 function ruled({ text, weight, must, ruling, reason, is_met: met }) {
   return make("li", {}, mark(met === null ? "no ruling" : Number(met)),
     make("b", { text: ` ${weight}${must === "say" ? "" : ", must not be said"} ` }), own(text),
@@ -78,24 +78,24 @@ function side({ answer, detail, text, sections, trial, box, go }) {
       make("pre", { dir: "auto", tabindex: 0, text: JSON.stringify(grades, null, 2) })));
   }
   made.append(text === null
-    ? make("p", { class: "note", text: detail.unknown ? "What its model was shown is unknown: it does not tell."
+    ? make("p", { class: "note", text: detail.unknown ? "What its model was shown is unknown: it does not report it."
       : "Its context is left out to keep this page small." }) : box,
   make("p", { class: "note", text: took(answer) }), usageTable(`${answer.method}${trial}`, detail));
   return made;
 }
 
-/** Return the expected quotes, each with where it stands in what each method was shown. */
+/** Return the expected quotes, each with its row in the context of each method. */
 function expected(question, answers) {
   if (!question.evidence.length) return [];
   return [make("h2", { text: question.evidence.length > 1 ? "Expected quotes" : "Expected quote" }),
     ...question.evidence.map((quote, n) => make("blockquote", {}, make("p", {}, own(quote)),
-      make("p", { class: "marks" }, ...answers.map(({ answer, detail, trial, held, go, text }) => {
+      make("p", { class: "marks" }, ...answers.map(({ answer, detail, trial, hits, go, text }) => {
         const name = `${answer.method}${trial}`;
-        if (!held[n]) {
+        if (!hits[n]) {
           return make("span", { class: "note" }, own(name),
             detail.unknown ? ": unknown" : text === null ? ": not kept" : ": not shown");
         }
-        const { section, each } = held[n];
+        const { section, each } = hits[n];
         return make("button", { class: "cite", type: "button", onclick: () => go(each) },
           own(`${name}: ${section.name} ${each.id}`.trim()));
       }))))];
@@ -103,12 +103,12 @@ function expected(question, answers) {
 
 async function showQuestion(position) {
   const question = index.questions[position];
-  const found = await parse("details");
+  const details = await parse("details");
   const at = shown.indexOf(position);
   const link = (text, to, name) => (to === undefined ? make("span", { class: "note", text })
     : make("a", { href: `#q=${to}`, text, [name]: "" }));
   const answers = question.answers.map((answer, n) =>
-    read(question, answer, found.answers[position][n], found));
+    read(question, answer, details.answers[position][n], details));
   const ways = answers.filter(({ detail }) => detail.way).map(wayBox);
   byId("question").replaceChildren(
     make("nav", { class: "marks", "aria-label": "Other questions" },

@@ -77,7 +77,7 @@ def list_questions(
     metrics: Sequence[str],
     traces: Mapping[tuple[str, str], Json],
 ) -> list[Json]:
-    """Return what the list shows of each question, JSON-ready.
+    """Return the values of each question in the list, JSON-ready.
 
     ``results`` are of every trial. ``samples``, for tags and evidence, may be empty. ``metrics``:
     see :func:`order_metrics`. ``traces``: see :func:`trace_answers`.
@@ -114,14 +114,14 @@ def detail_questions(
 ) -> Iterator[list[Json]]:
     """Yield the details of the answers to each question, JSON-ready.
 
-    ``questions`` are those of :func:`by_question`, ``metrics`` those of the list. ``read_whole``
+    ``questions`` are from :func:`by_question`, ``metrics`` as in the list. ``read_whole``
     reads the results with their contexts. ``give_line`` is called with each new line of a context;
     the details refer to lines by their numbers.
     """
-    whole = iter(read_whole(result for answers in questions for result in answers))
+    full = iter(read_whole(result for answers in questions for result in answers))
     lines = _Lines(give_line)
     for answers in questions:
-        yield [_detail(next(whole), metrics, lines) for _ in answers]
+        yield [_detail(next(full), metrics, lines) for _ in answers]
 
 
 def list_calls(

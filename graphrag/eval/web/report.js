@@ -5,7 +5,7 @@ const byId = (id) => document.getElementById(id);
 const packed = {};
 let index = null;
 
-// ---- what is in the file
+// ---- the data in the file
 
 function unpack(name) {
   packed[name] ??= (async () => {

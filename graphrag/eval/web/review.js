@@ -61,7 +61,7 @@ function show() {
   showButtons();
   if (!row) {
     byId("item").replaceChildren();
-    byId("places").replaceChildren();
+    byId("texts").replaceChildren();
     return;
   }
   const about = Object.entries(row.about).map(([name, value]) => `${name}: ${value}`).join("; ");
@@ -76,23 +76,23 @@ function show() {
       "Mend the question or the answer, and this goes; graphrag eval draft --assertions writes it again.")] : []),
     ...proofs(row),
   );
-  places(row);
+  showTexts(row);
 }
 
-/** Show the text units of a row, with its quotes marked where they stand. */
-async function places(row) {
-  byId("places").replaceChildren();
-  let told;
+/** Show the text units of a row, with its quotes marked. */
+async function showTexts(row) {
+  byId("texts").replaceChildren();
+  let reply;
   try {
-    told = await (await fetch(`/texts/${row.seen}`)).json();
+    reply = await (await fetch(`/texts/${row.seen}`)).json();
   } catch {
-    return; // the next decision says that nothing answers
+    return; // the next decision warns that nothing answers
   }
   if (rows[at] !== row) return;
-  const quoted = row.evidence.filter((quote) => !told.texts?.length || told.missing.includes(quote));
+  const quoted = row.evidence.filter((quote) => !reply.texts?.length || reply.missing.includes(quote));
   const missing = quoted.map((quote) =>
-    section(told.missing?.includes(quote) ? "A quote that stands in no text unit" : "Quote", quote));
-  const shown = (told.texts || []).map(({ document: title, text, marks }) => {
+    section(reply.missing?.includes(quote) ? "A quote that is in no text unit" : "Quote", quote));
+  const shown = (reply.texts || []).map(({ document: title, text, marks }) => {
     const made = section(row.evidence.length ? `In ${title}` : `Among the nearest texts: ${title}`, "");
     const box = made.querySelector(".text");
     const letters = [...text]; // Python counts characters, not halves of them
@@ -104,7 +104,7 @@ async function places(row) {
     box.append(letters.slice(end).join(""));
     return made;
   });
-  byId("places").replaceChildren(...missing, ...shown);
+  byId("texts").replaceChildren(...missing, ...shown);
 }
 
 function go(to) {
@@ -149,14 +149,14 @@ function mend(on) {
 async function reload() {
   try {
     const answer = await fetch("/rows");
-    const told = await answer.json();
-    if (!answer.ok) return warn(told.error);
-    const same = told.findIndex((row) => row.seen === rows[at]?.seen);
-    if (same >= 0 && told.length === rows.length && told.every((r, n) => r.seen === rows[n].seen)) return;
-    rows = told;
+    const reply = await answer.json();
+    if (!answer.ok) return warn(reply.error);
+    const same = reply.findIndex((row) => row.seen === rows[at]?.seen);
+    if (same >= 0 && reply.length === rows.length && reply.every((r, n) => r.seen === rows[n].seen)) return;
+    rows = reply;
     at = same >= 0 ? same : Math.min(at, Math.max(0, rows.length - 1));
     show();
-  } catch { /* the next decision says that nothing answers */ }
+  } catch { /* the next decision warns that nothing answers */ }
 }
 
 async function decide(decision, texts = {}) {
@@ -165,25 +165,25 @@ async function decide(decision, texts = {}) {
   busy = true;
   byId("kept").textContent = "Writing ...";
   let answer = null;
-  let told = { error: "graphrag eval view does not answer; is it still running?" };
+  let reply = { error: "graphrag eval view does not answer; is it still running?" };
   try {
     const body = JSON.stringify({ seen: row.seen, decision, ...texts });
     const headers = { "Content-Type": "application/json" };
     answer = await fetch("/decide", { method: "POST", headers, body });
-    told = await answer.json();
-  } catch { /* said below */ }
+    reply = await answer.json();
+  } catch { /* the warning is below */ }
   busy = false;
   byId("kept").textContent = "";
   if (!answer?.ok) {
     if (answer?.status === 409) {
       await reload();
-      told.error += " The page shows the file as it is now; decide again.";
+      reply.error += " The page shows the file as it is now; decide again.";
     }
-    return warn(told.error);
+    return warn(reply.error);
   }
   warn("");
   mend(false);
-  if (told.row) rows[at] = told.row;
+  if (reply.row) rows[at] = reply.row;
   else rows.splice(at, 1);
   byId("kept").textContent = `The question is ${decision}; that is in the file.`;
   goToOpen();

@@ -1,4 +1,4 @@
-"""Computes what a run's tables, files and page show from its stored results; writes the page."""
+"""Computes the content of a run's tables, files and page from stored results; writes the page."""
 
 import json
 from collections import Counter
@@ -90,7 +90,7 @@ class Report:
         }
 
     def shown(self) -> KeptReport:
-        """Return what the terminal shows."""
+        """Return the lines and tables of the terminal."""
         about, command = self.description, current_command()
         with anywhere():
             brief, full = list_both(self.results, self.figures, self.notes)
@@ -113,8 +113,8 @@ class Report:
         """Yield the run's page in pieces."""
         about = self.description
         no_root = bool(current_command().place) or about.config.root == Path()
-        place = () if no_root else ("--root", about.config.root)
-        show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
+        root = () if no_root else ("--root", about.config.root)
+        show = eval_line_here("show", about.run.run_id, *root) if about.is_stored else ""
         commands = {
             "Ask the same again": about.run.details.command,
             "Print its tables, and write this page": show,
@@ -131,7 +131,7 @@ class Report:
 
 
 def make_report(description: RunDescription) -> Report:
-    """Compute what a run's tables and files show."""
+    """Compute the content of a run's tables and files."""
     results, judged = _describe_run(description), description.outcome.judged
     figures = compute_figures(
         description.config,
@@ -238,9 +238,9 @@ def report_pieces(
 
     - ``samples``: for tags and evidence; may be empty.
     - ``notes``: further lines to show.
-    - ``commands``: what a command is for -> its line.
+    - ``commands``: the purpose of a command -> its line.
     - ``config``: the run's configuration, JSON-ready.
-    - ``unread``: what could not be read, so that figures are missing.
+    - ``unread``: the parts that could not be read, so that figures are missing.
 
     Raises ValueError if the results have no analysis.
     """

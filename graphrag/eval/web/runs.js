@@ -1,4 +1,4 @@
-// The page of runs: a filter, and what a person says of a run.
+// The page of runs: a filter, and a person's label and note of a run.
 
 {
   const byId = (id) => document.getElementById(id);
@@ -20,51 +20,51 @@
 
   const dialog = byId("noting");
   let noted = null; // the row that is written about
-  const field = (row, name) => row.querySelector(`[data-said=${name}]`);
-  const told = (text) => {
+  const field = (row, name) => row.querySelector(`[data-field=${name}]`);
+  const warn = (text) => {
     byId("kept").textContent = text;
     byId("kept").hidden = !text;
   };
-  const show = (row, said) => {
+  const show = (row, texts) => {
     for (const name of ["label", "note"]) {
-      field(row, name).textContent = said[name];
-      field(row, name).hidden = !said[name];
+      field(row, name).textContent = texts[name];
+      field(row, name).hidden = !texts[name];
     }
   };
   const seen = (row) => ({ label: field(row, "label").textContent, note: field(row, "note").textContent });
-  const fill = (said) => {
-    byId("label").value = said.label;
-    byId("note").value = said.note;
+  const fill = (texts) => {
+    byId("label").value = texts.label;
+    byId("note").value = texts.note;
   };
 
   const keep = async (event) => {
     event.preventDefault();
     const wanted = { label: byId("label").value, note: byId("note").value };
     let answer = null;
-    let said = { error: "graphrag eval view does not answer; is it still running?" };
+    let reply = { error: "graphrag eval view does not answer; is it still running?" };
     try {
       const headers = { "Content-Type": "application/json" };
       const body = JSON.stringify({ wanted, seen: seen(noted) });
       answer = await fetch(`/runs/${encodeURIComponent(noted.dataset.run)}/note`, { method: "POST", headers, body });
-      said = await answer.json();
+      reply = await answer.json();
     } catch {
       answer = null;
     }
     if (answer?.ok) {
-      show(noted, said);
+      show(noted, reply);
       dialog.close();
     } else if (answer?.status === 409) {
-      show(noted, said);
-      told(`Changed elsewhere meanwhile to: ${[said.label, said.note].join(" ").trim() || "nothing"}. Save again to replace it.`);
+      show(noted, reply);
+      warn(`Changed elsewhere meanwhile to: ${[reply.label, reply.note].join(" ").trim() || "nothing"}. Save again to replace it.`);
     } else {
-      told(said.error);
+      warn(reply.error);
     }
   };
 
   for (const button of document.querySelectorAll("button[data-noted]")) {
     button.onclick = () => {
       noted = button.closest("tr");
-      told("");
+      warn("");
       fill(seen(noted));
       byId("of").textContent = noted.dataset.run;
       dialog.showModal();

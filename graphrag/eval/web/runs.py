@@ -55,10 +55,10 @@ _LONGEST_TEXT = 200
 class StorePages:
     """Makes the pages of a store: reads it anew for each page, but a finished run's figures once.
 
-    - ``place``: the path of the store.
+    - ``store_path``: the path of the store.
     - ``render_run``: takes a run's id and returns its page.
-    - ``state_of``: takes a run's id and returns a text that changes whenever the page does, beside
-      changes of the run's folder.
+    - ``state_of``: takes a run's id and returns a text that changes whenever the page does, except
+      by changes of the run's folder.
 
     Each method raises UsageError or StoreError if there is no store or it can't be read, and
     NotFound if the store does not have the run.
@@ -66,51 +66,51 @@ class StorePages:
 
     def __init__(
         self,
-        place: Path,
+        store_path: Path,
         render_run: Callable[[str], str] = lambda _: "",
         state_of: Callable[[str], str] = str,
     ) -> None:
-        self._place, self._render_run, self._state_of = place, render_run, state_of
+        self._store_path, self._render_run, self._state_of = store_path, render_run, state_of
         self._kept: dict[object, Any] = {}
         self._drawn: dict[object, str] = {}
         self._rendering = Lock()
 
     @property
     def _baseline(self) -> Path:
-        return baseline_path(self._place)
+        return baseline_path(self._store_path)
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read again if it changed."""
         changed = _modified_at(self._baseline)
-        return _keep(self._kept, ("pinned", changed), lambda: pinned_run_id(self._place))
+        return _keep(self._kept, ("pinned", changed), lambda: pinned_run_id(self._store_path))
 
     def embedded_models(self, run_id: str) -> str | None:
         """Return the label of the embedded models if they were asked in a run."""
-        with open_store(self._place) as store:
+        with open_store(self._store_path) as store:
             return stored_metadata(store, _find_run(store, run_id)).embedded_models
 
-    def is_whole(self, run_id: str) -> bool:
+    def has_page(self, run_id: str) -> bool:
         """Return whether a run is finished and has a page of its own."""
-        with open_store(self._place) as store:
+        with open_store(self._store_path) as store:
             run = _find_run(store, run_id)
         return run.status == "finished" and not run.setup.is_of_suites
 
     def live(self, run_id: str) -> dict[str, Any]:
-        """Return how far a run has come."""
-        with open_store(self._place) as store:
+        """Return the progress of a run."""
+        with open_store(self._store_path) as store:
             return read_live(store, _find_run(store, run_id))
 
     def report(self, run_id: str) -> str:
         """Return the page of a run; raises UsageError if there is nothing to show."""
-        with open_store(self._place) as store:
+        with open_store(self._store_path) as store:
             run = _find_run(store, run_id)
         key = self._key(run, self._state_of(run_id)) if run.finished_at is not None else None
         return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
-    def compare(self, new: str, old: str, place: str) -> str:
+    def compare(self, new: str, old: str, store_name: str) -> str:
         """Return the page that compares a run with another, or with PINNED."""
         pinned = self._pinned_id() if old == PINNED else None
-        with open_store(self._place) as store:
+        with open_store(self._store_path) as store:
             runs = [_find_run(store, new)] + ([] if old == PINNED else [_find_run(store, old)])
             keys = [self._key(run) for run in runs]
             if old == PINNED:
@@ -119,8 +119,8 @@ class StorePages:
             described = [self._describe(store, run, pinned) for run in runs]
 
         def draw() -> str:
-            sides = read_rows(new, self._place), read_rows(old, self._place)
-            return render_two_runs(self._place, sides, described, place)
+            sides = read_rows(new, self._store_path), read_rows(old, self._store_path)
+            return render_two_runs(self._store_path, sides, described, store_name)
 
         return self._draw(None if None in keys else tuple(keys), draw)
 
@@ -132,11 +132,11 @@ class StorePages:
             return page
 
     def _runs(self) -> list[dict[str, Any]]:
-        """Return what the list shows of each run; see :func:`_list_run`."""
-        keep_lines(self._place)
-        keep_gates(self._place)
-        with open_store(self._place) as store:
-            runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
+        """Return the values of each run in the list; see :func:`_list_run`."""
+        keep_lines(self._store_path)
+        keep_gates(self._store_path)
+        with open_store(self._store_path) as store:
+            runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._store_path)
             described = {
                 run.run_id: self._describe(store, run, pinned).with_note(notes.get(run.run_id))
                 for run in runs
@@ -144,8 +144,8 @@ class StorePages:
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
             answers = {run.run_id: self._answer(store, run) for run in runs}
         listed: list[dict[str, Any]] = []
-        for place, run in enumerate(runs):
-            against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
+        for n, run in enumerate(runs):
+            against = _find_earlier(run, runs[n + 1 :], [r for r in runs if r.run_id == pinned])
             listed.append(
                 {
                     **_list_run(described[run.run_id], against and described[against.run_id]),
@@ -163,7 +163,7 @@ class StorePages:
             return None
 
         def read() -> Answer | None:
-            path = run_folder(self._place.parent, run.run_id) / SUMMARY_FILE
+            path = run_folder(self._store_path.parent, run.run_id) / SUMMARY_FILE
             try:
                 section = json.loads(path.read_text(encoding="utf-8"))["answer"]
                 return Answer(chip=section["chip"], headline=section["headline"])
@@ -173,14 +173,14 @@ class StorePages:
         return _keep(self._kept, self._key(run, "answer"), read)
 
     def page(
-        self, collector: MetricsCollector | None = None, place: str = "", told: str = ""
+        self, collector: MetricsCollector | None = None, store_name: str = "", notice: str = ""
     ) -> str:
         """Return the page of all runs.
 
-        ``place`` is shown, and is given if the page is served. ``told`` says why this page is shown
-        instead of the one that was asked for.
+        ``store_name`` is shown, and is given if the page is served. ``notice``: why this page is
+        shown instead of the one that was asked for.
         """
-        runs = [] if self._place == Path() else self._runs()
+        runs = [] if self._store_path == Path() else self._runs()
         tried = [listed for listed in runs if not listed["is_of_suites"]]
         judged = [listed["run"] for listed in tried]
         series = [] if collector is None else [draw_series(collector, n) for n in collector.names()]
@@ -188,9 +188,9 @@ class StorePages:
         return render(
             "runs.html.j2",
             ["runs.js"],
-            asks=bool(place),
-            place=place,
-            told=told,
+            asks=bool(store_name),
+            store_name=store_name,
+            notice=notice,
             written_at=minute(now()),
             runs=runs,
             newest=next((e for e in tried if e["run"].status == "finished"), None),
@@ -211,7 +211,7 @@ class StorePages:
                 ),
                 (
                     "What was retrieved",
-                    "Means in % of what is measured without a model; combined_score has no unit.",
+                    "Means in % of measures without a model; combined_score has no unit.",
                     [panel for name, panel in panels.items() if name not in TOOK],
                 ),
                 ("What was recorded", "Values that a program recorded, over time.", series),
@@ -223,12 +223,12 @@ class StorePages:
         key = self._key(run, "described", is_pinned)
         return _keep(self._kept, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
-    def _key(self, run: Run, *what: object) -> object:
+    def _key(self, run: Run, *parts: object) -> object:
         """Return a key that changes whenever a run's figures do; None while the run goes on."""
         if run.finished_at is None:
             return None
-        changed = _modified_at(run_folder(self._place.parent, run.run_id))
-        return run.run_id, run.finished_at, changed, *what
+        changed = _modified_at(run_folder(self._store_path.parent, run.run_id))
+        return run.run_id, run.finished_at, changed, *parts
 
     def _ask_gate(self, store: EvaluationStore, runs: Sequence[Run]) -> dict[str, str]:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
@@ -260,7 +260,7 @@ def write_dashboard(
     - ``collector``: the page has each of its series, one line for each set of labels.
 
     Raises UsageError if neither is given or there is no store. Raises StoreError if another process
-    holds the store, or the file can't be written.
+    has locked the store, or the file can't be written.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Ru
 
 
 def _list_run(run: StoredRun, against: StoredRun | None) -> dict[str, Any]:
-    """Return what the list shows of a run's figures, and of the run that it is compared with.
+    """Return a run's figures for the list, with the run that it is compared with.
 
     ``metric`` is the metric that is shown, "" without any. ``scores`` has one line per method, the
     best first.
@@ -326,11 +326,11 @@ def _list_changes(run: Run, against: Run) -> list[str]:
 
 
 def _find_run(store: EvaluationStore, run_id: str | None) -> Run:
-    """Return a run by its whole id, which may come from an address."""
+    """Return a run by its full id, which may come from an address."""
     for run in store.runs():
         if run.run_id == run_id:
             return run
-    raise NotFound(f"{store.path} holds no run {(run_id or '')[:60]!r}.")
+    raise NotFound(f"{store.path} has no run {(run_id or '')[:60]!r}.")
 
 
 def _keep(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Kept:
@@ -350,7 +350,7 @@ def _modified_at(path: Path) -> int:
 
 
 def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
-    """Read what the page of a run shows about how far the run has come.
+    """Read the values that the page of a run shows about its progress.
 
     ``n_planned`` is the number of searches (None: unknown); ``n_searched`` were answered or failed,
     and ``n_done`` of these wait for no verdict. ``left`` is how long the run may still take, "" if
@@ -434,7 +434,7 @@ def _means(store: EvaluationStore, run: Run, metrics: Sequence[str]) -> Table:
 
 
 def _estimate_left(run: Run, store: EvaluationStore, n_done: int) -> str:
-    """Return how long the run still takes at the pace of its latest answers; "" if unknown."""
+    """Return the time that the run still takes at the pace of its latest answers; "" if unknown."""
     times = store.latest_times(run.run_id, _PACE)
     if run.status == "finished" or len(times) < 3:
         return ""

@@ -154,12 +154,12 @@ def body_handler(
     kind: type[_Change],
     keep: Callable[[Request, _Change], object],
     most_bytes: int,
-    what: tuple[str, str],
+    names: tuple[str, str],
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that keeps a request's body, and answers with the kept value.
 
     The body must be of type ``kind``. If somebody else changed the same thing, the answer is 409
-    with the current value. ``what`` names the body in two errors: if it is not valid, and if it is
+    with the current value. ``names``: the body in two errors: if it is not valid, and if it is
     longer than ``most_bytes``.
     """
     adapter = TypeAdapter(kind)
@@ -168,7 +168,7 @@ def body_handler(
         try:
             kept = keep(request, adapter.validate_json(body))
         except ValidationError as error:
-            raise UsageError(f"That is no {what[0]} of this page.") from error
+            raise UsageError(f"That is no {names[0]} of this page.") from error
         except ChangedElsewhere as error:
             return JSONResponse(to_jsonable_python(error.current), status_code=409)
         return JSONResponse(to_jsonable_python(kept))
@@ -178,7 +178,7 @@ def body_handler(
         async for part in request.stream():
             body += part
             if len(body) > most_bytes:
-                return JSONResponse({"error": f"The {what[1]} is too long."}, status_code=413)
+                return JSONResponse({"error": f"The {names[1]} is too long."}, status_code=413)
         return await run_sync(in_words, lambda: respond(request, body), True)
 
     return answer
@@ -203,7 +203,7 @@ class Guard:
             return
         answer = self._refuse(scope) or self._admit(scope) or self._app
 
-        async def send_held(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -212,7 +212,7 @@ class Guard:
                 headers["Content-Security-Policy"] = f"{policy}; frame-ancestors 'none'"
             await send(message)
 
-        await answer(scope, receive, send_held)
+        await answer(scope, receive, send_guarded)
 
     def _refuse(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)

@@ -22,12 +22,12 @@ _WIDTH, _RIGHT, _TOP, _LINE = 360.0, 8.0, 8.0, 16.0
 _LETTER = 7.4  # of 12 px, in a wide font
 _MOST_LETTERS = 28
 _short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
-_MOST_TOLD = 40
+_MOST_TITLES = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of a series at its place.
+    """One value of a series at its position.
 
     ``title`` is shown when somebody points at it, ``label`` below it or at the end of its row.
     ``low`` and ``high`` are the limits of its interval, along x if the drawing is in rows, else
@@ -58,8 +58,8 @@ class Series:
         """The series' class in the style sheet."""
         return f"s{(self.style + self.style // N_STYLES) % N_STYLES}"
 
-    def places(self, across: "_Scale", down: "_Scale") -> list[tuple[float, float]]:
-        """Return where the points stand."""
+    def positions(self, across: "_Scale", down: "_Scale") -> list[tuple[float, float]]:
+        """Return the positions of the points."""
         return [(across(point.x), down(point.y)) for point in self.points]
 
 
@@ -122,7 +122,7 @@ class Drawing:
             across,
             down,
             about=self.about,
-            told=[point.title for point in points[:_MOST_TOLD] if point.title],
+            titles=[point.title for point in points[:_MOST_TITLES] if point.title],
             style=style,
             x_axis=self.x,
             x_ticks=x_ticks,
@@ -171,10 +171,10 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
         ticks = [(step, plain_amount(step)) for step in steps]
     width = high - low
 
-    def place(value: float) -> float:
+    def to_share(value: float) -> float:
         return (value - low) / width if width else 0.5
 
-    return place, ticks
+    return to_share, ticks
 
 
 def round_steps(low: float, high: float) -> list[float]:
@@ -191,12 +191,12 @@ def round_steps(low: float, high: float) -> list[float]:
 
 def _legend(series: Sequence[Series]) -> tuple[list[tuple[Series, float, float]], int]:
     """Return x and y of each name, and the number of lines; nothing if no series has a name."""
-    places: list[tuple[Series, float, float]] = []
+    positions: list[tuple[Series, float, float]] = []
     x, line = 8.0, 0
     for entry in series if any(entry.name for entry in series) else ():
         width = 26 + _LETTER * len(_short(entry.name))
         if x + width > _WIDTH and x > 8:
             x, line = 8.0, line + 1
-        places.append((entry, x, _TOP + line * _LINE))
+        positions.append((entry, x, _TOP + line * _LINE))
         x += width
-    return places, line + bool(places)
+    return positions, line + bool(positions)

@@ -20,7 +20,7 @@ TOOK = {
     "tokens": ("tokens", "mean of a question"),
     "cost_usd": ("$", "mean of a question"),
 }
-"""Figure -> its name on a run's page, and what it is the mean or median of."""
+"""Figure -> its name on a run's page, and the kind of its mean."""
 NOT_SHOWN = "latency_s"  # it is a mean, and every other page has the median
 
 
@@ -48,7 +48,7 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     rows = [(run, values) for _, run, values in having if values]
     methods = [*dict.fromkeys(method for _, values in rows for method in values)]
     labels = [*dict.fromkeys(run.embedded_models for run, _ in by_run)]
-    heading, of_what = TOOK.get(name, (name, ""))
+    heading, kind = TOOK.get(name, (name, ""))
     # Runs with and without embedded models can't be compared, so that no line joins them.
     lines: dict[tuple[str, str | None], list[Point]] = {(m, e): [] for e in labels for m in methods}
     for step, run, values in having:
@@ -76,7 +76,7 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     def cell(run: StoredRun, method: str, value: float | None) -> str:
         return mean_of(run, method, name) if is_judged else figure(name, value)
 
-    unit = "in %" if is_share(name) else of_what
+    unit = "in %" if is_share(name) else kind
     drawing = None
     if series and len(by_run) > 1:
         drawing = _draw(heading, series, x, Axis("", limits), pinned[0] if pinned else None)

@@ -30,12 +30,12 @@ def render_two_runs(
     store_path: Path,
     sides: tuple[RunRows, RunRows],
     runs: Sequence[StoredRun | None] = (),
-    place: str = "",
+    store_name: str = "",
 ) -> str:
     """Return the page that compares a run with another; ``sides`` has the new one first.
 
-    ``runs`` are their figures, if the store has them. ``place``, the name of the store, is given if
-    the page is served.
+    ``runs`` are their figures, if the store has them. ``store_name`` is given if the page is
+    served.
     """
     new, old = sides
     comparison = compare_runs(new, old)
@@ -50,8 +50,8 @@ def render_two_runs(
     means = None if now is None or before is None else _means(now, before, methods)
     return render(
         "two_runs.html.j2",
-        asks=bool(place),
-        place=place,
+        asks=bool(store_name),
+        store_name=store_name,
         new=new.metadata,
         old=old.metadata,
         answer=answer_comparison(comparison),
@@ -68,7 +68,7 @@ def render_two_runs(
 
 
 def _describe_flips(flips: Sequence[QuestionChange], word: str) -> str:
-    """Return how many answers flipped, to how many questions, and by how many methods."""
+    """Return the numbers of answers that flipped, their questions and methods, as a heading."""
     text = f"{counted(len(flips), 'answer')} newly {word}"
     n_questions = len({(flip.document, flip.question_id) for flip in flips})
     n_methods = len({flip.method for flip in flips})
@@ -80,11 +80,11 @@ def _describe_flips(flips: Sequence[QuestionChange], word: str) -> str:
 def _pair_answers(
     store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[QuestionChange]
 ) -> list[_Changed]:
-    held = {run.run_id for run in store.runs()}
-    now, before = (_sides(store, name, flips) if name in held else {} for name in names)
+    stored = {run.run_id for run in store.runs()}
+    now, before = (_sides(store, name, flips) if name in stored else {} for name in names)
     truths: dict[str, str] = {}
     for name in names:
-        if name in held:
+        if name in stored:
             truths = {**{s.id: s.ground_truth for s in store.samples(str(name))}, **truths}
     keys = [(flip.question_id, flip.method) for flip in flips]
     return [

@@ -28,7 +28,7 @@ class OwnTime:
 
     @property
     def waited_s(self) -> float:
-        """Seconds for which the clock has stood still so far; never more than have gone by."""
+        """Seconds for which the clock has been stopped so far; never more than have gone by."""
         now_s = 0.0 if self._stopped_at is None else time.perf_counter() - self._stopped_at
         return self._waited_s + now_s
 
@@ -51,10 +51,10 @@ class OwnTime:
     def _change(self, n_open: int, n_waiting: int) -> None:
         self._n_open += n_open
         self._n_waiting += n_waiting
-        stands_still = 0 < self._n_waiting == self._n_open
-        if stands_still == (self._stopped_at is not None):
+        is_stopped = 0 < self._n_waiting == self._n_open
+        if is_stopped == (self._stopped_at is not None):
             return
-        if stands_still:
+        if is_stopped:
             self._stopped_at = time.perf_counter()
         else:
             self._waited_s, self._stopped_at = self.waited_s, None
@@ -63,7 +63,7 @@ class OwnTime:
     async def deadline(self, seconds: float) -> AsyncGenerator[asyncio.Timeout]:
         """Raise TimeoutError inside the block after so many seconds of this clock.
 
-        A timer runs for the seconds that are left. If the clock stood still meanwhile, the timer is
+        A timer runs for the seconds that are left. If the clock was stopped meanwhile, the timer is
         set again for the time that is still missing.
         """
         ends_at = self._now() + seconds

@@ -31,7 +31,7 @@ _NO_CREDIT = re.compile(
     r"insufficient[_ ](?:quota|balance|credit)|exceeded_current_quota|credit balance is too low",
     re.IGNORECASE,
 )
-"""How services say that an account has no money left."""
+"""Wordings of services for an account that has no money left."""
 
 _LONGEST_READ = 20_000
 
@@ -49,7 +49,7 @@ _TRANSPORT_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Holds one answered request: the JSON-ready reply and its token counts."""
+    """Records one answered request: the JSON-ready reply and its token counts."""
 
     reply: object
     prompt_tokens: int
@@ -63,7 +63,7 @@ class Answer:
 class CutOffReplyError(RuntimeError):
     """Raised when a structured reply broke off; ``content`` is the text that arrived.
 
-    The reply is paid for and counted. The same request would break off at the same place again. The
+    The reply is paid for and counted. The same request would break off at the same point again. The
     message is one sentence.
 
     - ``n_tokens``: tokens of the reply, None if not known.
@@ -186,8 +186,8 @@ def is_refusal(error: BaseException) -> bool:
 
 def _has_no_credit(error: BaseException) -> bool:
     # litellm's message leaves out the provider's error code, which the error behind it has.
-    said = f"{error} {error.__context__}"
-    return _status(error) == 402 or _NO_CREDIT.search(said) is not None
+    text = f"{error} {error.__context__}"
+    return _status(error) == 402 or _NO_CREDIT.search(text) is not None
 
 
 def _kinds(error: BaseException) -> set[str]:
@@ -245,11 +245,11 @@ def read_usage(usage: object) -> tuple[int | None, int | None, int | None]:
     ``usage`` is an object or a mapping with OpenAI's or Anthropic's names. A missing or negative
     figure is None; if only the prompt's or the output's is missing, it is computed from the total.
     Thoughts count as output, even if the provider lists them apart. Raises GarbledReplyError as
-    :func:`told_count` does.
+    :func:`reported_count` does.
     """
 
     def count(*names: str, figures: object = usage) -> int | None:
-        values = (told_count(name, _figure(figures, name)) for name in names)
+        values = (reported_count(name, _figure(figures, name)) for name in names)
         return next((value for value in values if value is not None), None)
 
     # Clients fill in 0 for an unknown count; no prompt has 0 tokens.
@@ -264,8 +264,8 @@ def read_usage(usage: object) -> tuple[int | None, int | None, int | None]:
     elif total is not None and thoughts and total == (prompt or 0) + (output or 0) + thoughts:
         output = (output or 0) + thoughts
     details = _figure(usage, "prompt_tokens_details") or usage
-    told = count("cached_tokens", figures=details), count("prompt_cache_hit_tokens")
-    cached = max((n for n in told if n is not None), default=None)
+    counts = count("cached_tokens", figures=details), count("prompt_cache_hit_tokens")
+    cached = max((n for n in counts if n is not None), default=None)
     # There can't be more cached tokens than tokens.
     n_cached = None if cached is None or prompt is None else min(cached, prompt)
     return prompt, output, n_cached
@@ -277,7 +277,7 @@ def _figure(figures: object, name: str) -> object:
     return getattr(figures, name, None)
 
 
-def told_count(name: str, value: object) -> int | None:
+def reported_count(name: str, value: object) -> int | None:
     """Return a count in a provider's usage figures; None if it is missing or negative.
 
     Raises GarbledReplyError if it is more than any reply can take, or not a whole number.
@@ -292,7 +292,7 @@ def told_count(name: str, value: object) -> int | None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Sets how often a failed request is sent again, and how long the waits before that are.
+    """Sets how often a failed request is sent again, and how long to wait before that.
 
     The n-th wait, in seconds, is drawn evenly from [0, min(max, base * 2**n)] ("full jitter") and
     is never shorter than the Retry-After that the provider sent.
@@ -323,7 +323,7 @@ def read_retry_policy(config: "ModelConfig") -> RetryPolicy:
 def retry_after_s(error: BaseException) -> float:
     """Return the seconds that the provider asked to wait, 0 if it named none.
 
-    The header may hold milliseconds, seconds, or an HTTP date (RFC 9110, section 10.2.3).
+    The header may contain milliseconds, seconds, or an HTTP date (RFC 9110, section 10.2.3).
     """
     own = getattr(getattr(error, "response", None), "headers", None)
     of_litellm = getattr(error, "litellm_response_headers", None)
@@ -334,8 +334,8 @@ def retry_after_s(error: BaseException) -> float:
     return 0.0
 
 
-def _read_wait(header: object, unit: float) -> float | None:
-    text = str(header or "").strip()
+def _read_wait(value: object, unit: float) -> float | None:
+    text = str(value or "").strip()
     try:
         seconds = float(text) / unit
     except ValueError:
@@ -343,7 +343,7 @@ def _read_wait(header: object, unit: float) -> float | None:
             date = parsedate_to_datetime(text)
         except ValueError:
             return None
-        if date.tzinfo is None:  # "-0000", which says that the zone is not known
+        if date.tzinfo is None:  # "-0000": the zone is not known
             date = date.replace(tzinfo=UTC)
         seconds = date.timestamp() - time.time()
     return max(0.0, seconds) if math.isfinite(seconds) else None
@@ -351,7 +351,7 @@ def _read_wait(header: object, unit: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """Says what a failure that may pass tells about the service.
+    """Records what a failure that may pass shows about the service.
 
     - ``is_of_service``: whether this one request can't be the cause.
     - ``is_throttled``: whether the service gets too many requests.
@@ -364,7 +364,7 @@ class Symptom:
 
 
 def read_symptom(error: BaseException) -> Symptom:
-    """Read what a failure tells about the service, from the error and the errors that caused it."""
+    """Read the symptom of a failure from its error and the errors that caused it."""
     wait_s = retry_after_s(error)
     statuses = {getattr(cause, "status_code", None) for cause in _error_chain(error)}
     too_many = bool(statuses & {429, 529}) or (503 in statuses and wait_s > 0)
@@ -397,7 +397,7 @@ class _Advice(str):
 def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     """Add a note to an error that names the service's address and the setting to check.
 
-    The clients' errors name neither, and :func:`describe_error` is given only the error.
+    The clients' errors name neither, and :func:`describe_error` gets only the error.
     """
     where = f"under {kind}_models in settings.yaml"
     status = _status(error)
@@ -423,10 +423,10 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
 
 
 def describe_loss(error: BaseException, service: str, remedy: str) -> str:
-    """Say that there was no connection to a service, and the remedy, or that it was lost."""
+    """Return a sentence: no connection to a service, and the remedy; or the connection was lost."""
     if _is_not_there(error):
         return f"no connection to {getattr(error, 'via', '')}{service}; {remedy}"
-    return f"the connection to {service} was lost before the reply was whole; ask again"
+    return f"the connection to {service} was lost before the reply was complete; ask again"
 
 
 def add_advice(error: BaseException, advice: str, goes_on: bool = False) -> None:

@@ -15,7 +15,7 @@ ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Says who played a role, such as answering.
+    """Lists the models that played a role, such as answering.
 
     ``models`` are ``provider/model``; ``others``: whether somebody who names no model took part,
     too.
@@ -26,7 +26,7 @@ class Part:
 
 
 def label_roles(parts: Mapping[str, Part]) -> str | None:
-    """Return the label of figures, given role -> who played it.
+    """Return the label of figures from a mapping of role -> who played it.
 
     The label is None if embedded models played no role, and ``offline baseline models`` if nobody
     else took part. Else it names the roles that embedded models played, as ``embeddings: offline
@@ -65,4 +65,4 @@ def announce_embedded(models: Iterable[str]) -> str | None:
         return None
     if len(embedded) == len(names):
         return f"Using the {OFFLINE_LABEL}."
-    return f"Using {OFFLINE_LABEL} beside the others: {', '.join(embedded)}."
+    return f"Using {OFFLINE_LABEL} in addition to the others: {', '.join(embedded)}."

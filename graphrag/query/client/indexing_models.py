@@ -36,7 +36,7 @@ def register_indexing() -> None:
 class _IndexingCompletion(LiteLLMCompletion):
     """Asks again without a parameter that the model refuses, as searches do.
 
-    Its replies hold no thoughts; a reply in a requested form is the JSON alone.
+    Its replies contain no thoughts; a reply in a requested form is the JSON alone.
     """
 
     def __init__(self, *, model_config: "ModelConfig", **parts: Any) -> None:
@@ -44,7 +44,7 @@ class _IndexingCompletion(LiteLLMCompletion):
         self._refused = RefusedParameters(name_service(model_config))
         self._asks: dict[frozenset[str], _Ask] = {}
         self._drops = bool(parts.get("drop_unsupported_params", True))
-        # This stands inside the cache, the retries and the counting: these see a single request.
+        # This runs inside the cache, the retries and the counting: these see a single request.
         self._completion, self._completion_async = cast("Any", with_middleware_pipeline)(
             model_config=model_config,
             model_fn=self._bases(frozenset())[0],

@@ -16,7 +16,7 @@ from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
 from graphrag.config.project_settings import ProjectConfig
 from graphrag.query.client.call_errors import asked_tier, read_usage
 from graphrag.query.client.indexing_models import INDEXING, register_indexing
-from graphrag.query.client.usage import CallAttempt, CallKind, current_phase, hold
+from graphrag.query.client.usage import CallAttempt, CallKind, current_phase, set_variable
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COUNTED, _CACHED = "counted", "cached_prompt_tokens"
 _KINDS: dict[str, CallKind] = {"completion_models": "completion", "embedding_models": "embedding"}
-_TELLING = ("litellm", "offline")
+_REPORTING = ("litellm", "offline")
 """Types of models that report their replies."""
 
 
@@ -37,11 +37,11 @@ _replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", def
 
 def watch_replies() -> AbstractContextManager[list[ReleaseReply]]:
     """Collect the replies that models of :func:`count_replies` get inside the ``with`` block."""
-    return hold(_replies, list[ReleaseReply]())
+    return set_variable(_replies, list[ReleaseReply]())
 
 
 def count_replies(config: ProjectConfig) -> ProjectConfig | None:
-    """Return settings whose models report their replies and leave out what they refuse.
+    """Return settings whose models report their replies and leave out parameters that they refuse.
 
     None if a model's type can't report.
     """
@@ -51,7 +51,7 @@ def count_replies(config: ProjectConfig) -> ProjectConfig | None:
     changes: dict[str, dict[str, ModelConfig]] = {}
     for name, kind in _KINDS.items():
         models = cast("dict[str, ModelConfig]", getattr(config, name))
-        if any(model.type not in _TELLING for model in models.values()):
+        if any(model.type not in _REPORTING for model in models.values()):
             return None
         for key, model in models.items():
             own = {"type": _COUNTED, "store": _COUNTED, "kind": kind, "tier": asked_tier(model)}

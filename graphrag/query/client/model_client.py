@@ -1,6 +1,6 @@
-"""Sends one model's calls: looks in the journal, waits for a place, sends, retries, records.
+"""Sends one model's calls: looks in the journal, waits for a slot, sends, retries, records.
 
-A place lets a request be in flight; a lane is the queue of one model's requests for places (see
+A slot lets a request be in flight; each model has a queue of requests for slots (see
 ``rate_limit``). A scope is the log of a group of calls (``CallLog``).
 """
 
@@ -31,7 +31,7 @@ from graphrag.query.client.call_errors import (
     read_symptom,
     retry_after_s,
 )
-from graphrag.query.client.rate_limit import CallLimit, Lane, Place, ServiceDownError, Spending
+from graphrag.query.client.rate_limit import CallLimit, ModelQueue, ServiceDownError, Slot, Spending
 from graphrag.query.client.refused_parameters import adapt, was_sent
 from graphrag.query.client.thoughts import without_thoughts
 from graphrag.query.client.usage import (
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 _KEY = json.JSONEncoder(sort_keys=True, default=str)
 _NO_ANSWER = Answer(reply=None, prompt_tokens=0, output_tokens=0, counted_by="nobody")
 _UNBOUNDED_S = CallTime(600.0)
-"""Time limit of a request outside of a run: what the clients would wait for a silent service."""
+"""Time limit of a request outside of a run: as long as the clients wait for a silent service."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class ModelCaller:
         self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
         self._service = name_service(config)
         self._own_limit = CallLimit()
-        self._lane_key = (kind, self.model, config.api_base)
+        self._queue_key = (kind, self.model, config.api_base)
 
     async def call(
         self,
@@ -110,8 +110,8 @@ class ModelCaller:
           refuses them.
         - ``count_tokens``: counts the prompt's tokens; only called under a token rate or a cost
           bound.
-        - ``received``: returns what has arrived of a streamed reply, None if nothing has. A reply
-          that breaks off after its beginning was passed on is not asked for again.
+        - ``received``: returns the part of a streamed reply that has arrived, None if none has. A
+          reply that breaks off after its beginning was passed on is not asked for again.
 
         Raises NotAskedError if the service is down, asks for a longer wait than allowed, or too
         little is left of the allowed cost; else the error of the last attempt.
@@ -155,8 +155,8 @@ class ModelCaller:
             scope.attempts.extend(call.attempts)
         recorded = RecordedCall(reply, tuple(call.attempts))
         if journal is not None:
-            # Nothing is awaited between giving the place back and this line. So the next call in
-            # that place is noted after this reply, and no more can be lost than there are places.
+            # Nothing is awaited between giving the slot back and this line. So the next call in
+            # that slot is noted after this reply, and no more can be lost than there are slots.
             scope.counted.add(call.key)
             journal.finish(call.key, recorded)
         return recorded
@@ -171,8 +171,8 @@ class ModelCaller:
         n_failed = 0
         while True:
             try:
-                async with self.admitted(call.mark, call.count_tokens, call.scope) as place:
-                    return await self._send(call, place)
+                async with self.admitted(call.mark, call.count_tokens, call.scope) as slot:
+                    return await self._send(call, slot)
             except Exception as error:
                 if call.received() is not None:
                     raise
@@ -181,8 +181,8 @@ class ModelCaller:
                 n_failed = await self.wait_to_retry(error, n_failed, call.scope)
 
     def _concede(self, error: Exception, call: _Call) -> bool:
-        """Leave out of a call what its model refuses; say whether to send it again."""
-        refused = self.lane(call.scope).refused
+        """Leave out of a call what its model refuses; return whether to send it again."""
+        refused = self.queue(call.scope).refused
         left_out = refused.concede(error, call.request, self._settings, call.left_out)
         if left_out is None:
             return False
@@ -192,88 +192,88 @@ class ModelCaller:
     async def wait_to_retry(self, error: Exception, n_failed: int, scope: CallLog) -> int:
         """Wait before a request is sent again; return how many failures count so far.
 
-        Failures of a service that is down and waited for don't count. The lane does the waiting for
-        the service, and for the time that it asks for. Raises the error itself if sending again is
-        no use, ServiceDownError if the service is not waited for.
+        Failures of a service that is down and waited for don't count. The queue does the waiting
+        for the service, and for the time that it asks for. Raises the error itself if sending again
+        is no use, ServiceDownError if the service is not waited for.
         """
         if not is_transient(error):
             raise error
-        limit, lane = self._find_lane(scope)
+        limit, queue = self._find_queue(scope)
         is_run = limit.patience_s is not None
         asked_s, longest_s = retry_after_s(error), limit.patience_s or LONGEST_WAIT_S
         if asked_s > longest_s:
-            reason = f"{lane.name} asks to wait {asked_s:,.0f} s, longer than "
+            reason = f"{queue.name} asks to wait {asked_s:,.0f} s, longer than "
             reason += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
-            raise limit.give_up(lane, reason) if is_run else ServiceDownError(reason) from error
-        scope.latest = lane.latest = describe_error(error)
-        if is_run and lane.outage.is_waited_for:
+            raise limit.give_up(queue, reason) if is_run else ServiceDownError(reason) from error
+        scope.latest = queue.latest = describe_error(error)
+        if is_run and queue.outage.is_waited_for:
             return n_failed
         if n_failed >= self._retry.max_retries:
-            if is_run and lane.outage.is_down:
-                raise limit.give_up(lane, lane.latest) from error
+            if is_run and queue.outage.is_down:
+                raise limit.give_up(queue, queue.latest) from error
             raise error
         most_s = min(self._retry.max_delay_s, self._retry.base_delay_s * 2.0**n_failed)
         await asyncio.sleep(random.uniform(0.0, most_s))
         return n_failed + 1
 
-    def lane(self, scope: CallLog) -> Lane:
-        """Return the lane, the model's queue, in which a scope's calls are sent."""
-        return self._find_lane(scope)[1]
+    def queue(self, scope: CallLog) -> ModelQueue:
+        """Return the model's queue in which a scope's calls are sent."""
+        return self._find_queue(scope)[1]
 
-    def _find_lane(self, scope: CallLog) -> tuple[CallLimit, Lane]:
+    def _find_queue(self, scope: CallLog) -> tuple[CallLimit, ModelQueue]:
         limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
-        return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
+        return limit, limit.queue(self._queue_key, self._service, self._config.rate_limit)
 
     @asynccontextmanager
     async def admitted(
         self, request: Hashable, count_tokens: Callable[[], int], scope: CallLog
-    ) -> AsyncGenerator[Place]:
-        """Hold a place of the scope's limit inside the ``async with`` block.
+    ) -> AsyncGenerator[Slot]:
+        """Occupy a slot of the scope's limit inside the ``async with`` block.
 
-        The scope's clock stops while the call waits for its place, and during a request that tests
+        The scope's clock stops while the call waits for its slot, and during a request that tests
         whether a service is back; a search that waited for that has no known latency. ``request``
         is the same for every attempt of one call.
         """
-        limit, lane = self._find_lane(scope)
-        is_free = lane.tokens_rate is None and limit.spending.most_usd is None
+        limit, queue = self._find_queue(scope)
+        is_free = queue.tokens_rate is None and limit.spending.most_usd is None
         tokens = 0 if is_free else count_tokens()
         usd = limit.spending.estimate_usd(self.kind, self.model, tokens, self._tier)
-        outage, own_time = lane.outage, scope.own_time
+        outage, own_time = queue.outage, scope.own_time
         with ExitStack() as stack:
             with own_time.waiting():
-                place = await limit.acquire(lane, request, tokens)
-                stack.callback(limit.release, place)
+                slot = await limit.acquire(queue, request, tokens)
+                stack.callback(limit.release, slot)
                 await limit.spending.wait_for(usd)
                 stack.callback(limit.spending.give_back, usd)
-            place.usd = usd
+            slot.usd = usd
             if outage.is_waited_for:
                 stack.enter_context(own_time.waiting())
             try:
-                yield place
+                yield slot
             except Exception as error:
                 if is_transient(error):
-                    lane.failed(place, read_symptom(error))
-                else:  # it answered, and will say the same again
+                    queue.failed(slot, read_symptom(error))
+                else:  # it answered, and would answer the same again
                     outage.answered()
                 raise
             finally:
                 scope.was_held_up = scope.was_held_up or outage.is_waited_for
 
     def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
-        """Return the run's spending, for a call that is sent without waiting for a place.
+        """Return the run's spending, for a call that is sent without waiting for a slot.
 
         Raises AllowanceSpentError if too little is left for the call.
         """
-        spending = self._find_lane(scope)[0].spending
+        spending = self._find_queue(scope)[0].spending
         if spending.left_usd is not None:
             usd = spending.estimate_usd(self.kind, self.model, count_tokens(), self._tier)
             if usd > spending.left_usd:
                 raise spending.refuse(usd)
         return spending
 
-    async def _send(self, call: _Call, place: Place) -> object:
-        attempts, refused = call.attempts, place.lane.refused
-        journal, spending = call.scope.journal, self._find_lane(call.scope)[0].spending
+    async def _send(self, call: _Call, slot: Slot) -> object:
+        attempts, refused = call.attempts, slot.queue.refused
+        journal, spending = call.scope.journal, self._find_queue(call.scope)[0].spending
         call.left_out |= refused.left_out
         if journal is not None:
             journal.start(call.key)
@@ -289,12 +289,12 @@ class ModelCaller:
             _log.debug("%s failed: %s", self.model, attempts[-1].error)
             spending.count(attempts[-1])
             if isinstance(error, NoReplyError | asyncio.CancelledError):
-                spending.unanswered_usd += place.usd
+                spending.unanswered_usd += slot.usd
             raise
         self._record_attempt(call, started, answer)
         refused.confirm(call.request, call.left_out)
         spending.count(attempts[-1])
-        place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
+        slot.queue.answered(slot, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
 
     async def _send_in_time(self, call: _Call) -> Answer:

@@ -1,6 +1,6 @@
 """Looks up prices and limits of a model, named ``provider/model``, in litellm's price map.
 
-Also says whether a model is one of the embedded ones, which work offline.
+Also tests whether a model is one of the embedded ones, which work offline.
 """
 
 import json
@@ -22,7 +22,7 @@ _STEP = re.compile(rf"{_RATES[0]}(_above_(\d+)(k?)_tokens)")
 
 
 class ModelFacts(TypedDict, total=False):
-    """Holds the entry of a model in litellm's map; numbers may be missing or null."""
+    """Contains the entry of a model in litellm's map; numbers may be missing or null."""
 
     litellm_provider: str
     max_input_tokens: int | str | None
@@ -33,7 +33,7 @@ class ModelFacts(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Holds prices in US dollars a token.
+    """Contains prices in US dollars a token.
 
     ``cached_prompt_usd`` is None if the map has no price of cached tokens.
     """
@@ -63,14 +63,14 @@ def model_price(model: str, prompt_tokens: int = 0, tier: str | None = None) -> 
     ``tier``: the service tier that is asked for; the standard one if the map has no price of it.
     """
     prices = list_prices(model, tier)
-    held = (price for above, price in reversed(prices) if prompt_tokens > above)
-    return next(held, prices[0][1] if prices else None)
+    matching = (price for above, price in reversed(prices) if prompt_tokens > above)
+    return next(matching, prices[0][1] if prices else None)
 
 
 def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
-    """Return a model's prices, each with the number of prompt tokens above which it holds.
+    """Return a model's prices, each with the number of prompt tokens above which it applies.
 
-    The price holds for all tokens of such a request. Empty if the model is not in litellm's map.
+    The price applies to all tokens of such a request. Empty if the model is not in litellm's map.
     """
     if is_offline(model):
         return [(0, Price(0.0, 0.0, 0.0))]
@@ -83,7 +83,7 @@ def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
     if not ranges and prompt in entry:
         tiers = [(0, {**entry})]
         for step in filter(None, map(_STEP.fullmatch, entry)):
-            at_it = entry.get("litellm_provider") == "xai"  # whose price holds from that number on
+            at_it = entry.get("litellm_provider") == "xai"  # its price applies from that number on
             dearer = {name: entry.get(f"{name}{step[1]}") or entry.get(name) for name in _RATES}
             tiers.append((int(step[2]) * (1_000 if step[3] else 1) - at_it, dearer))
     return [
@@ -96,7 +96,7 @@ def list_prices(model: str, tier: str | None = None) -> list[tuple[int, Price]]:
 
 
 def input_limit(model: str) -> int | None:
-    """Return the most tokens that a model reads, by litellm's map; None if it does not say."""
+    """Return the most tokens that a model reads, by litellm's map; None if the map has none."""
     limit = known_facts(model).get("max_input_tokens")
     return int(limit) if isinstance(limit, int | float) else None
 

@@ -31,7 +31,7 @@ from graphrag.query.client.structured_output import (
     check_content,
     check_size,
     check_vectors,
-    holds_stray_control,
+    has_stray_control,
     read_refusal,
     read_reply,
 )
@@ -133,8 +133,8 @@ class CountedCompletion:
         if not request.pop("stream", False):
             return await self._complete(request, bound)
         if scope.live:
-            return stream_from(lambda tell: self._pass_on(request, bound, tell))
-        return _stream_whole(await self._complete(request, bound))
+            return stream_from(lambda emit: self._pass_on(request, bound, emit))
+        return _stream_once(await self._complete(request, bound))
 
     def _ask(self, left_out: frozenset[str], request: Request) -> Awaitable[object]:
         """Send a request without the parameters that the model refuses."""
@@ -145,7 +145,7 @@ class CountedCompletion:
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
-        material = _join_material(_messages(request))
+        prompt = _join_prompt(_messages(request))
         was_stray, thought = False, ""
 
         async def send(left_out: frozenset[str]) -> Answer:
@@ -163,26 +163,26 @@ class CountedCompletion:
             reason = choice.finish_reason if choice else None
             written = f"{thought}{text}"
             answer = self._count(sent, text, written, response.usage, reason, bool(refusal))
-            takes_controls, was_stray = was_stray, holds_stray_control(text, material)
-            check_content(answer, material, takes_controls)
+            takes_controls, was_stray = was_stray, has_stray_control(text, prompt)
+            check_content(answer, prompt, takes_controls)
             return answer
 
         call = await self._caller.call(
             _describe_request(request), send, lambda: self._count_prompt(request)
         )
-        answered, whole = call.attempts[-1], cast("str", call.reply)
+        answered, content = call.attempts[-1], cast("str", call.reply)
         self._check_filter(answered)
-        # For a reply that is whole some services give no reason, others one of their own.
+        # For a complete reply some services give no reason, others one of their own.
         reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
-        is_open = not thought and self._is_open(whole, reason, learns=form is None)
-        text = without_thoughts(whole, material, is_open=is_open)
+        is_open = not thought and self._is_open(content, reason, learns=form is None)
+        text = without_thoughts(content, prompt, is_open=is_open)
         usage = TokenUsage(answered.prompt_tokens, answered.output_tokens)
         reply = Completion.of(text, reason, text if answered.abstained else None, usage)
-        if not text.strip() and (thought + whole).strip():
-            raise self._find_no_answer(thought + whole, form, answered, bound)
+        if not text.strip() and (thought + content).strip():
+            raise self._find_no_answer(thought + content, form, answered, bound)
         if form is not None:
             try:
-                reply.formatted_response = read_reply(whole, form, material)
+                reply.formatted_response = read_reply(content, form, prompt)
             except UnreadableReplyError as error:
                 if reason != CUT_OFF:
                     raise
@@ -190,12 +190,12 @@ class CountedCompletion:
         return reply
 
     def _find_no_answer(
-        self, whole: str, form: object, answered: CallAttempt, bound: OutputBound | None
+        self, content: str, form: object, answered: CallAttempt, bound: OutputBound | None
     ) -> Exception:
         """Return the error of a reply that is all thoughts; without a form note the failed call."""
-        error: Exception = UnreadableReplyError(whole, THOUGHTS_ALONE)
+        error: Exception = UnreadableReplyError(content, THOUGHTS_ALONE)
         if answered.finish_reason == CUT_OFF:
-            error = CutOffReplyError(whole, answered.output_tokens, bound)
+            error = CutOffReplyError(content, answered.output_tokens, bound)
         if form is None:
             self._caller.note_failure(error, current_scope() or CallLog())
         return error
@@ -203,12 +203,12 @@ class CountedCompletion:
     def _is_open(self, text: str, reason: str | None, learns: bool) -> bool:
         """Say whether a reply was cut off inside thoughts that the model's template began.
 
-        ``learns``: whether the reply can show what the template does.
+        ``learns``: whether the reply can show whether the template does so.
         """
-        lane = self._caller.lane(current_scope() or CallLog())
-        told = begins_in_thoughts(text, reason != CUT_OFF) if learns else None
-        lane.begins_in_thoughts = lane.begins_in_thoughts if told is None else told
-        return reason == CUT_OFF and lane.begins_in_thoughts is True
+        queue = self._caller.queue(current_scope() or CallLog())
+        begins = begins_in_thoughts(text, reason != CUT_OFF) if learns else None
+        queue.begins_in_thoughts = queue.begins_in_thoughts if begins is None else begins
+        return reason == CUT_OFF and queue.begins_in_thoughts is True
 
     def _check_filter(self, answered: CallAttempt) -> None:
         """Raise FilteredReplyError if the service's filter stopped a reply; its call has failed."""
@@ -218,7 +218,7 @@ class CountedCompletion:
             raise error
 
     async def _pass_on(
-        self, request: Request, bound: OutputBound | None, tell: Callable[[Completion], None]
+        self, request: Request, bound: OutputBound | None, emit: Callable[[Completion], None]
     ) -> None:
         """Ask the model and pass on the pieces of its reply as they arrive."""
         texts: list[str] = []
@@ -226,9 +226,9 @@ class CountedCompletion:
         usage: TokenUsage | None = None
         reason: str | None = None
         abstained = False
-        is_known = self._caller.lane(current_scope() or CallLog()).begins_in_thoughts is False
+        is_known = self._caller.queue(current_scope() or CallLog()).begins_in_thoughts is False
         may_be_open = self._may_open_thoughts and not is_known
-        spoken = SpokenText(_join_material(_messages(request)), may_be_open)
+        spoken = SpokenText(_join_prompt(_messages(request)), may_be_open)
         redactor = StreamRedactor()
 
         def received() -> Answer | None:
@@ -243,8 +243,8 @@ class CountedCompletion:
             return self._count(request, text, written, usage, reason, abstained)
 
         def pass_on(text: str) -> None:
-            if said := redactor.feed(text):
-                tell(Completion.of(said, None))
+            if piece := redactor.feed(text):
+                emit(Completion.of(piece, None))
 
         async def send(left_out: frozenset[str]) -> Answer:
             nonlocal usage, reason, abstained
@@ -271,7 +271,7 @@ class CountedCompletion:
             has_form = request.get("response_format") is not None
             is_open = not thoughts and self._is_open("".join(texts), reason, learns=not has_form)
             pass_on(spoken.end(is_open))
-            tell(Completion.of(redactor.end(), reason))
+            emit(Completion.of(redactor.end(), reason))
             return count()
 
         call = await self._caller.call(
@@ -281,10 +281,10 @@ class CountedCompletion:
             received,
         )
         self._check_filter(call.attempts[-1])
-        whole = "".join([*thoughts, *texts])
-        if not spoken.told.strip() and whole.strip():
+        content = "".join([*thoughts, *texts])
+        if not spoken.passed_on.strip() and content.strip():
             form = request.get("response_format")
-            raise self._find_no_answer(whole, form, call.attempts[-1], bound)
+            raise self._find_no_answer(content, form, call.attempts[-1], bound)
 
     def _count(
         self,
@@ -342,7 +342,7 @@ class CountedEmbedding:
             try:
                 response = cast("Embeddings", await self._ask(left_out, adapt(kwargs, left_out)))
             except ValidationError as error:
-                raise GarbledReplyError("it holds no embeddings") from error
+                raise GarbledReplyError("it has no embeddings") from error
             prompt, _, _ = read_usage(response.usage)
             by = "provider" if prompt else "tokenizer"
             answer = Answer(
@@ -467,13 +467,13 @@ async def _pieces(reply: object) -> AsyncIterator[Completion]:
         async for piece in cast("AsyncIterator[Completion]", reply):
             yield piece
         return
-    whole = cast("Completion", reply)
-    choice, usage = whole.choices[0], whole.usage
-    told = choice.finish_reason, read_refusal(choice.message) or None, usage
-    yield Completion.of(whole.content, *told, _thoughts_of(choice.message))
+    full = cast("Completion", reply)
+    choice = full.choices[0]
+    ending = choice.finish_reason, read_refusal(choice.message) or None, full.usage
+    yield Completion.of(full.content, *ending, _thoughts_of(choice.message))
 
 
-async def _stream_whole(reply: Completion) -> AsyncIterator[Completion]:
+async def _stream_once(reply: Completion) -> AsyncIterator[Completion]:
     yield Completion.of(reply.content, reply.choices[0].finish_reason)
 
 
@@ -496,6 +496,6 @@ def _texts(request: Request) -> list[str]:
     return cast("list[str]", request["input"])
 
 
-def _join_material(messages: Sequence[object]) -> str:
+def _join_prompt(messages: Sequence[object]) -> str:
     mappings = (cast("Message", m) for m in messages if isinstance(m, Mapping))
     return "\n".join(str(m["content"]) for m in mappings if m["role"] != "assistant")

@@ -1,7 +1,7 @@
 """Limits the calls of a run: requests in flight, rates, cost, and waits for a service.
 
-Each model has a lane, a queue of requests; a place lets one of them be in flight. Of the lanes that
-may send, the one with the fewest requests in flight comes first.
+Each model has a queue of requests; a slot lets one of them be in flight. Of the queues that may
+send, the one with the fewest requests in flight comes first.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class AllowanceSpentError(NotAskedError):
 class Spending:
     """Counts the US dollars and tokens of a run, call by call.
 
-    A call waits while too little is left for it beside the calls in flight, and is refused if none
+    A call waits while too little is left for it and the calls in flight, and is refused if none
     is in flight. So spending exceeds ``most_usd`` by no more than the calls in flight cost beyond
     their estimates.
 
@@ -60,7 +60,7 @@ class Spending:
 
     @property
     def left_usd(self) -> float | None:
-        """What is left beside the calls in flight, below 0 if overspent; None without a limit."""
+        """What is left after the calls in flight, below 0 if overspent; None without a limit."""
         if self.most_usd is None:
             return None
         return self.most_usd - self.spent_usd - self.unanswered_usd - self._in_flight_usd
@@ -103,7 +103,7 @@ class Spending:
         return AllowanceSpentError(f"the next call takes {price}", self.allow_usd)
 
     def give_back(self, usd: float) -> None:
-        """Release what was set aside for a call that has ended."""
+        """Release the amount set aside for a call that has ended."""
         self._n_in_flight -= 1
         self._in_flight_usd = self._in_flight_usd - usd if self._n_in_flight else 0.0
         waiting, self._waiting = self._waiting, []
@@ -123,7 +123,7 @@ class Spending:
 _log = logging.getLogger(__name__)
 DEFAULT_PATIENCE_S = 300.0
 BACK_OFF = 0.7
-"""Factor by which the places are decreased, as in CUBIC (RFC 9438, section 4.6)."""
+"""Factor by which the slots are decreased, as in CUBIC (RFC 9438, section 4.6)."""
 _KEPT_FREE_FROM, _RECENT_S = 16, 10.0
 _SIGNS_OF_AN_OUTAGE = 3
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.1, 15.0
@@ -134,7 +134,7 @@ class AdaptiveLimit:
 
     It grows by one for each round trip and is cut when the service turns a request away (additive
     increase, multiplicative decrease; Chiu and Jain 1989,
-    https://doi.org/10.1016/0169-7552(89)90019-6). ``most`` is the largest number of places, >= 1 or
+    https://doi.org/10.1016/0169-7552(89)90019-6). ``most`` is the largest number of slots, >= 1 or
     ``inf``.
     """
 
@@ -143,20 +143,20 @@ class AdaptiveLimit:
         self._changed_at = -inf
 
     @property
-    def places(self) -> float:
+    def slots(self) -> float:
         """Requests that may be in flight: a whole number from 1 to the most, or ``inf``."""
         return self._size if self._size == inf else int(self._size)
 
     def answered(self) -> None:
-        """Note an answer: as many answers as there are places add one place."""
+        """Note an answer: as many answers as there are slots add one slot."""
         self._size = min(self._most, self._size + 1 / self._size)
 
     def throttled(self, sent_at: float, now: float, in_flight: int) -> None:
-        """Cut the places because a request was turned away: the service gets too many.
+        """Cut the slots because a request was turned away: the service gets too many.
 
         Requests in flight together are turned away together, so only a request that was sent after
         the last cut leads to another. The cut starts from ``in_flight``, the requests in flight
-        with this one, if that is less than the places.
+        with this one, if that is less than the slots.
         """
         if sent_at >= self._changed_at:
             self._size = max(1.0, min(self._size, in_flight) * BACK_OFF)
@@ -174,8 +174,8 @@ class Taken:
 class RateWindow:
     """Allows at most ``most`` requests or tokens, > 0, within any ``period_s`` seconds.
 
-    A request that takes more than the whole rate waits until nothing else is held, and is then held
-    for as many periods as it needs: it is never refused, and the rate holds on average.
+    A request that takes more than the whole rate waits until nothing else counts, and then counts
+    for as many periods as it needs: it is never refused, and the rate is kept on average.
     """
 
     def __init__(self, most: float, period_s: float) -> None:
@@ -265,16 +265,16 @@ class Outage:
 class ServiceDownError(NotAskedError):
     """Raised when a service is down for longer than it is waited for.
 
-    The message is one sentence. It says nothing about the question: the run stops and can be
+    The message is one sentence. It is unrelated to the question: the run stops and can be
     resumed.
     """
 
 
 @dataclass(slots=True, eq=False)
-class Place:
-    """Tracks one request of a lane from the moment it waits; ``usd`` is its estimated cost."""
+class Slot:
+    """Tracks one request of a queue from the moment it waits; ``usd`` is its estimated cost."""
 
-    lane: "Lane"
+    queue: "ModelQueue"
     request: Hashable
     prompt_tokens: int
     waits_since: float
@@ -285,10 +285,10 @@ class Place:
 
 
 @dataclass(slots=True)
-class Lane:
+class ModelQueue:
     """Queues the requests to one model, and knows the state of its service.
 
-    The result of a request is noted, answered or failed, before its place is given back.
+    The result of a request is noted, answered or failed, before its slot is given back.
     """
 
     name: str
@@ -301,7 +301,7 @@ class Lane:
     paused_until: float = -inf
     gone: ServiceDownError | None = None
     latest: str = ""
-    waiting: deque[Place] = field(default_factory=deque[Place])
+    waiting: deque[Slot] = field(default_factory=deque[Slot])
     refused: RefusedParameters = field(init=False)
     begins_in_thoughts: bool | None = None
     """Whether the model's template begins its thoughts; None until a reply shows it."""
@@ -312,7 +312,7 @@ class Lane:
 
     def ready_at(self, now: float) -> float:
         """Return when the first waiting request may be sent; ``inf``: after another has ended."""
-        if self.in_flight >= (1 if self.outage.is_waited_for else self.adaptive.places):
+        if self.in_flight >= (1 if self.outage.is_waited_for else self.adaptive.slots):
             return inf
         ready = max(now, self.paused_until, self.outage.probe_at)
         if self.requests_rate is not None:
@@ -322,7 +322,7 @@ class Lane:
         return ready
 
     def send(self, now: float) -> None:
-        """Give the first waiting request its place."""
+        """Give the first waiting request its slot."""
         first = self.waiting.popleft()
         first.sent_at = now
         if self.requests_rate is not None:
@@ -332,48 +332,48 @@ class Lane:
         self.in_flight += 1
         first.grant.set_result(None)
 
-    def _expected(self, place: Place) -> float:
+    def _expected(self, slot: Slot) -> float:
         """Return a request's expected tokens: its own, and those of the average reply so far."""
-        return place.prompt_tokens + self._output
+        return slot.prompt_tokens + self._output
 
-    def answered(self, place: Place, tokens: int) -> None:
+    def answered(self, slot: Slot, tokens: int) -> None:
         """Note an answer and the tokens that it took."""
-        if place.taken is not None and tokens:
-            reply_tokens = max(0, tokens - place.prompt_tokens)
+        if slot.taken is not None and tokens:
+            reply_tokens = max(0, tokens - slot.prompt_tokens)
             self._output += 0.2 * (reply_tokens - self._output)
-            place.taken.amount = float(tokens)
-        before = self.adaptive.places
+            slot.taken.amount = float(tokens)
+        before = self.adaptive.slots
         if self.outage.is_waited_for:
             _log.warning("%s answers again", self.name)
         self.outage.answered()
         self.adaptive.answered()
         self._log_change(before, "it answers")
 
-    def failed(self, place: Place, symptom: Symptom) -> None:
-        """Note a failure that may pass, and what it tells about the service."""
-        now, was_down, before = time.monotonic(), self.outage.is_waited_for, self.adaptive.places
+    def failed(self, slot: Slot, symptom: Symptom) -> None:
+        """Note a failure that may pass, and its symptom."""
+        now, was_down, before = time.monotonic(), self.outage.is_waited_for, self.adaptive.slots
         wait_s = symptom.wait_s
         if symptom.is_throttled:
-            self.adaptive.throttled(place.sent_at, now, self.in_flight)
+            self.adaptive.throttled(slot.sent_at, now, self.in_flight)
         if wait_s > 0 and now + wait_s > self.paused_until:
             self.paused_until = now + wait_s
             _log.info("%s: nothing is sent for %.1f s, as the service asks", self.name, wait_s)
-        self.outage.failed(place.request, symptom.is_of_service, now)
+        self.outage.failed(slot.request, symptom.is_of_service, now)
         if self.outage.is_waited_for and not was_down:
             _log.warning("%s is down: one request at a time asks whether it is back", self.name)
         self._log_change(before, "the service turns requests away")
 
     def _log_change(self, before: float, why: str) -> None:
-        if self.adaptive.places != before:
-            _log.info("%s: %g requests at once, as %s", self.name, self.adaptive.places, why)
+        if self.adaptive.slots != before:
+            _log.info("%s: %g requests at once, as %s", self.name, self.adaptive.slots, why)
 
 
 class CallLimit:
     """Limits how many requests are in flight, of all models together and of each.
 
-    From 16 places on, the last place is not given to a model that already has one while another
+    From 16 slots on, the last slot is not given to a model that already has one while another
     model, asked within the last ten seconds, has none: a model that no longer answers can't take
-    all places.
+    all slots.
 
     - ``most``: requests in flight at the same time, >= 1; None for any number.
     - ``patience_s``: seconds to wait for a service that is down, and the longest wait that a
@@ -395,15 +395,15 @@ class CallLimit:
         self._after_others = after_others
         self._most: float = inf if most is None else most
         self.in_flight = 0
-        self._lanes: dict[Hashable, Lane] = {}
+        self._queues: dict[Hashable, ModelQueue] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
-        """Return the lane of a model; the first call makes it.
+    def queue(self, key: Hashable, name: str, rate: object = None) -> ModelQueue:
+        """Return the queue of a model; the first call makes it.
 
         ``rate`` is the model's ``rate_limit:`` section, None without one.
         """
-        if key not in self._lanes:
+        if key not in self._queues:
             period_s = float(getattr(rate, "period_in_seconds", None) or 60)
             amounts = (f"{unit}_per_period" for unit in ("requests", "tokens"))
             windows = [
@@ -415,77 +415,77 @@ class CallLimit:
                     window.fill(time.monotonic())
             outage = Outage(inf if self.patience_s is None else self.patience_s)
             adaptive = AdaptiveLimit(self._most)
-            self._lanes[key] = Lane(
+            self._queues[key] = ModelQueue(
                 name=name,
                 adaptive=adaptive,
                 outage=outage,
                 requests_rate=windows[0],
                 tokens_rate=windows[1],
             )
-        return self._lanes[key]
+        return self._queues[key]
 
-    async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
-        """Wait for a place in a lane and return it.
+    async def acquire(self, queue: ModelQueue, request: Hashable, tokens: int) -> Slot:
+        """Wait for a slot in a queue and return it.
 
-        Raises ServiceDownError if the lane's service is down for longer than it is waited for.
+        Raises ServiceDownError if the queue's service is down for longer than it is waited for.
         """
-        if lane.gone is not None:
-            raise lane.gone
-        lane.asked_at = now = time.monotonic()
+        if queue.gone is not None:
+            raise queue.gone
+        queue.asked_at = now = time.monotonic()
         grant: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = Place(
-            lane=lane, request=request, prompt_tokens=tokens, waits_since=now, grant=grant
+        slot = Slot(
+            queue=queue, request=request, prompt_tokens=tokens, waits_since=now, grant=grant
         )
-        lane.waiting.append(place)
-        self._give_places()
+        queue.waiting.append(slot)
+        self._give_slots()
         try:
             await grant
         except asyncio.CancelledError:
             if grant.done() and not grant.cancelled() and grant.exception() is None:
-                self.release(place)
+                self.release(slot)
             with suppress(ValueError):
-                lane.waiting.remove(place)
+                queue.waiting.remove(slot)
             raise
-        return place
+        return slot
 
-    def release(self, place: Place) -> None:
-        """Give a place back, so that another request may have it."""
-        place.lane.in_flight -= 1
+    def release(self, slot: Slot) -> None:
+        """Give a slot back, so that another request may have it."""
+        slot.queue.in_flight -= 1
         self.in_flight -= 1
-        self._give_places()
+        self._give_slots()
 
-    def give_up(self, lane: Lane, why: str) -> ServiceDownError:
-        """Ask nothing more of a lane's service, and let all requests that wait for it fail."""
-        lane.gone = lane.gone or ServiceDownError(why)
-        while lane.waiting:
-            grant = lane.waiting.popleft().grant
+    def give_up(self, queue: ModelQueue, why: str) -> ServiceDownError:
+        """Ask nothing more of a queue's service, and let all requests that wait for it fail."""
+        queue.gone = queue.gone or ServiceDownError(why)
+        while queue.waiting:
+            grant = queue.waiting.popleft().grant
             if not grant.done():
-                grant.set_exception(lane.gone)
-        return lane.gone
+                grant.set_exception(queue.gone)
+        return queue.gone
 
-    def _give_places(self) -> None:
-        """Give free places to requests that may be sent; set a timer for the next one."""
+    def _give_slots(self) -> None:
+        """Give free slots to requests that may be sent; set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         while True:
             now, soonest = time.monotonic(), inf
-            ready: list[Lane] = []
-            for lane in self._lanes.values():
-                while lane.waiting and lane.waiting[0].grant.done():  # canceled meanwhile
-                    lane.waiting.popleft()
-                if not lane.waiting:
+            ready: list[ModelQueue] = []
+            for queue in self._queues.values():
+                while queue.waiting and queue.waiting[0].grant.done():  # canceled meanwhile
+                    queue.waiting.popleft()
+                if not queue.waiting:
                     continue
-                if self.patience_s is not None and now >= lane.outage.ends_at:
-                    if not lane.in_flight:
-                        waited = f"no answer for {lane.outage.patience_s:g} s"
-                        self.give_up(lane, f"{lane.latest} ({waited}, which is patience_s)")
+                if self.patience_s is not None and now >= queue.outage.ends_at:
+                    if not queue.in_flight:
+                        waited = f"no answer for {queue.outage.patience_s:g} s"
+                        self.give_up(queue, f"{queue.latest} ({waited}, which is patience_s)")
                     continue
-                ready_at = lane.ready_at(now)
+                ready_at = queue.ready_at(now)
                 if ready_at <= now:
-                    ready.append(lane)
+                    ready.append(queue)
                 else:
-                    soonest = min(soonest, ready_at, lane.outage.ends_at)
+                    soonest = min(soonest, ready_at, queue.outage.ends_at)
             chosen = self._choose(ready, now)
             if chosen is None:
                 break
@@ -493,15 +493,15 @@ class CallLimit:
             chosen.send(now)
         if soonest < inf:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, soonest - now) + 1e-3, self._give_places)
+            self._timer = loop.call_later(max(0.0, soonest - now) + 1e-3, self._give_slots)
 
-    def _choose(self, ready: list[Lane], now: float) -> Lane | None:
+    def _choose(self, ready: list[ModelQueue], now: float) -> ModelQueue | None:
         if not ready or self.in_flight >= self._most:
             return None
-        best = min(ready, key=lambda lane: (lane.in_flight, lane.waiting[0].waits_since))
+        best = min(ready, key=lambda queue: (queue.in_flight, queue.waiting[0].waits_since))
         is_last = self._most >= _KEPT_FREE_FROM and self.in_flight == self._most - 1
         if is_last and best.in_flight:
-            others = (lane for lane in self._lanes.values() if lane is not best)
+            others = (queue for queue in self._queues.values() if queue is not best)
             if any(not o.in_flight and now - o.asked_at < _RECENT_S for o in others):
                 return None
         return best

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 _log = logging.getLogger(__name__)
 JSON_SCHEMA, JSON_OBJECT = "json_schema", "json_object"
-"""The ways to ask for a form of a reply, as they stand among refused parameters."""
+"""The ways to ask for a form of a reply, as they are named among refused parameters."""
 SYSTEM_ROLE = "system_role"
-"""Stands among refused parameters for messages with the role ``system``."""
+"""Names messages with the role ``system`` among refused parameters."""
 _FORM, _STREAM, _USER = "response_format", "stream", "user"
 _FORMS = (JSON_SCHEMA, JSON_OBJECT)
 _RENAMED = {
@@ -25,7 +25,7 @@ _NEEDED = {
     *("timeout", "max_retries", "organization", "headers", "extra_headers", "extra_query"),
     *("extra_body", "api_key", "api_base", "base_url", "api_version", "metrics", "mock_response"),
 }
-"""Parameters that can't be left out, or that say how to reach the service."""
+"""Parameters that can't be left out, or that are needed to reach the service."""
 _OF_FORM = re.compile(
     r"response[ _]?format|json[ _-]?(?:schema|object|mode)|structured[ _]outputs?|guided|grammar",
     re.IGNORECASE,
@@ -55,7 +55,7 @@ IN_WORDS = (
     "Reply with one JSON object and nothing else: no other text, no code block. It fits this JSON "
     "schema:\n"
 )
-"""Stands before a JSON schema in a message, if the schema can't be sent as a parameter."""
+"""Precedes a JSON schema in a message, if the schema can't be sent as a parameter."""
 
 
 def was_sent(error: BaseException) -> bool:
@@ -65,7 +65,7 @@ def was_sent(error: BaseException) -> bool:
 
 @dataclass(eq=False)
 class RefusedParameters:
-    """Keeps what one model refuses in a run: names of parameters, or forms of a reply.
+    """Keeps the names of parameters, or forms of a reply, that one model refuses in a run.
 
     ``service`` names the model in the warning. A name in ``left_out`` is final: a request without
     it was answered.
@@ -110,7 +110,7 @@ class RefusedParameters:
         settings: Mapping[str, object],
         left_out: frozenset[str],
     ) -> frozenset[str] | None:
-        """Return what to leave out if the error names nothing: the form, or the temperature."""
+        """Return the parameters to leave out if the error names none: the form, or temperature."""
         words = frozenset(_FORMS)
         base = left_out - ({*words, "temperature"} - self.left_out)
         has_form = request.get(_FORM) is not None
@@ -141,9 +141,9 @@ def _find_named(
     text: str, sent: Mapping[str, object], settings: Mapping[str, object]
 ) -> frozenset[str]:
     """Return the parameters that an error names, the request's own first, else the settings'."""
-    for given in ({k: v for k, v in sent.items() if k not in settings}, settings):
-        named = {n for n in given if n not in _NEEDED and _is_named(n, text)}
-        if (form := _sent_form(given)) and (_FORM in named or _OF_FORM.search(text)):
+    for parameters in ({k: v for k, v in sent.items() if k not in settings}, settings):
+        named = {n for n in parameters if n not in _NEEDED and _is_named(n, text)}
+        if (form := _sent_form(parameters)) and (_FORM in named or _OF_FORM.search(text)):
             return frozenset({form})
         named -= {_FORM}
         if named:
@@ -158,7 +158,7 @@ def _is_named(name: str, text: str) -> bool:
 
 
 def describe_refused(service: str, left_out: Iterable[str]) -> str:
-    """Return a sentence on the parameters that a model refused, and what is sent instead.
+    """Return a sentence on the parameters that a model refused, and on their replacements.
 
     ``service`` names the model.
     """
@@ -169,25 +169,25 @@ def describe_refused(service: str, left_out: Iterable[str]) -> str:
     elif JSON_SCHEMA in names:
         parts.append("the form of a reply is asked for as json_object (json_schema is refused)")
     if SYSTEM_ROLE in names:
-        parts.append("instructions stand in the first message of the user (role system is refused)")
+        parts.append("instructions are in the first message of the user (role system is refused)")
     for name in sorted(names - {*_FORMS, SYSTEM_ROLE}):
         other = _RENAMED.get(name)
         if other is not None and other not in names:
-            parts.append(f"{other} stands in for {name}")
+            parts.append(f"{other} replaces {name}")
         else:
             parts.append(f"{name} is left out{_CONSEQUENCES.get(name, '')}")
     return f"{service} refuses parameters, so it is asked without them: {'; '.join(parts)}"
 
 
 _CONSEQUENCES = {
-    "temperature": ", so the service's own holds and replies may differ from run to run",
-    "max_tokens": ", so that no bound holds for its replies",
+    "temperature": ", so the service's own applies and replies may differ from run to run",
+    "max_tokens": ", so that its replies have no bound",
     "stream_options": ", so tokens of streamed replies are counted here",
 }
 
 
 def adapt(request: Mapping[str, object], left_out: frozenset[str]) -> dict[str, object]:
-    """Return a request, or parameters of every request, without what is left out.
+    """Return a request, or parameters of every request, without the parameters left out.
 
     A form that can't be asked for by a schema is described in the last message.
     """
@@ -224,9 +224,9 @@ def _schema(form: object) -> object:
     """Return the JSON schema of a form: a class, its schema, or the request for it."""
     if isinstance(form, type) and issubclass(form, BaseModel):
         return form.model_json_schema()
-    given = cast("Mapping[str, object]", form)
-    inner = given.get(JSON_SCHEMA)
-    return cast("Mapping[str, object]", inner)["schema"] if isinstance(inner, Mapping) else given
+    schema = cast("Mapping[str, object]", form)
+    inner = schema.get(JSON_SCHEMA)
+    return cast("Mapping[str, object]", inner)["schema"] if isinstance(inner, Mapping) else schema
 
 
 def _messages(request: Mapping[str, object]) -> list[object]:
@@ -258,14 +258,14 @@ def _without_system(messages: list[object]) -> list[object]:
 
 def _with_form(messages: list[object], schema: object) -> list[object]:
     *before, last = messages
-    told = _as_mapping(last)
+    message = _as_mapping(last)
     text = f"{IN_WORDS}{json.dumps(schema, ensure_ascii=False)}"
-    content = told.get("content")
+    content = message.get("content")
     if isinstance(content, list):
-        told["content"] = [*cast("list[object]", content), {"type": "text", "text": text}]
+        message["content"] = [*cast("list[object]", content), {"type": "text", "text": text}]
     else:
-        told["content"] = f"{content}\n\n{text}"
-    return [*before, told]
+        message["content"] = f"{content}\n\n{text}"
+    return [*before, message]
 
 
 def _kinds(error: BaseException) -> set[str]:

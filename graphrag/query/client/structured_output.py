@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TokenUsage:
-    """Holds token counts by the service, >= 0; None if it does not say."""
+    """Contains token counts by the service, >= 0; None if it reports none."""
 
     prompt_tokens: int | None
     completion_tokens: int | None = 0
@@ -36,7 +36,7 @@ class TokenUsage:
 
 @dataclass(slots=True)
 class Message:
-    """Holds the text of a reply, its refusal and its thoughts.
+    """Contains the text of a reply, its refusal and its thoughts.
 
     ``refusal`` is the text by which the model declines to answer. ``reasoning_content`` are its
     thoughts, if the service sends them apart.
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(slots=True)
 class Choice:
-    """Holds a reply, or a piece of one, and why it ended."""
+    """Contains a reply, or a piece of one, and why it ended."""
 
     message: Message
     finish_reason: str | None
@@ -62,7 +62,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Completion:
-    """Holds a reply, or a piece of one.
+    """Contains a reply, or a piece of one.
 
     ``formatted_response`` is the reply in the requested form, None without one.
     """
@@ -91,7 +91,7 @@ class Completion:
 
 @dataclass(slots=True)
 class Embeddings:
-    """Holds one vector for each text, in the texts' order."""
+    """Contains one vector for each text, in the texts' order."""
 
     embeddings: list[list[float]]
     usage: TokenUsage | None = None
@@ -138,7 +138,7 @@ _PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
 
 
-THOUGHTS_ALONE = "it holds the model's thoughts alone, and no answer"
+THOUGHTS_ALONE = "it contains only the model's thoughts, and no answer"
 
 
 class UnreadableReplyError(ValueError):
@@ -207,7 +207,7 @@ class ReplyForm(BaseModel):
 
 
 def read_choice(value: object, choices: tuple[object, ...]) -> object:
-    """Return the choice that a value stands for; a value that stands for none is returned as is.
+    """Return the choice that matches a value; return the value itself if none matches.
 
     A bool is None if the choices are not 0 and 1.
     """
@@ -235,28 +235,28 @@ def read_texts(value: object) -> list[str]:
     return [str(item) for item in items if item is not None]
 
 
-def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
+def read_reply(content: str, form: type[Reply], prompt: str = "") -> Reply:
     """Read the one JSON object in a reply that fits the form.
 
-    The model's thoughts are left out first. The object may be the whole reply, stand in a code
+    The model's thoughts are left out first. The object may be the full reply, be in a code
     block, closed or not, or have prose around it. An object inside another one is no reply by
     itself. Faulty JSON is mended if there is only one way to do so: single quotes, an extra comma,
     a backslash that escapes nothing, Python's True. A form of one list may come as that list, and a
     form that ends in a choice as prose and ``**Score:** 1``.
 
-    An object among prose may be a quotation if it also stands in ``material``, the text that the
+    An object among prose may be a quotation if it also occurs in ``prompt``, the text that the
     model was shown; then it is refused. Escapes and spacing make no difference. Raises
-    UnreadableReplyError if no object has the form, more than one has, or it can't be told whether
-    one is the reply.
+    UnreadableReplyError if no object has the form, more than one has, or it is not clear
+    whether one is the reply.
     """
-    whole = _CONTROL.sub("", content)
-    text = without_opened(whole)
-    if not text.strip() and whole.strip():
+    cleaned = _CONTROL.sub("", content)
+    text = without_opened(cleaned)
+    if not text.strip() and cleaned.strip():
         raise UnreadableReplyError(content, THOUGHTS_ALONE)
     objects, is_balanced = _find_objects(text)
     ends = [e for e in lone_ends(text) if not any(f.start < e[0] < f.end for f in objects)]
-    if len(ends) > 1 or (ends and text != whole):
-        raise UnreadableReplyError(content, "it can't be told where its thinking ends")
+    if len(ends) > 1 or (ends and text != cleaned):
+        raise UnreadableReplyError(content, "it is not clear where its thinking ends")
     if ends:  # the model's template has opened the thinking
         text = text[ends[0][1] :]
         objects, is_balanced = _find_objects(text)
@@ -273,14 +273,14 @@ def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
     if len(fitting) > 1:
         msg = f"{len(fitting)} JSON objects in it have the form, so that neither counts"
         raise UnreadableReplyError(content, msg)
-    [(place, reply)] = fitting
-    if not is_balanced or (objects and place in labelled):
-        raise UnreadableReplyError(content, "it holds further braces, or one without a counterpart")
-    before = _FENCE_BEFORE.fullmatch(text, 0, place.start)
-    is_alone = before is not None and _FENCE_AFTER.fullmatch(text, place.end) is not None
+    [(source, reply)] = fitting
+    if not is_balanced or (objects and source in labelled):
+        raise UnreadableReplyError(content, "it has further braces, or one without a counterpart")
+    before = _FENCE_BEFORE.fullmatch(text, 0, source.start)
+    is_alone = before is not None and _FENCE_AFTER.fullmatch(text, source.end) is not None
     is_quoted = bool(ends) or not is_alone
-    if is_quoted and material and _fold(text[place.start : place.end]) in _fold(material):
-        raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
+    if is_quoted and prompt and _fold(text[source.start : source.end]) in _fold(prompt):
+        raise UnreadableReplyError(content, "its JSON object may be quoted from the prompt")
     return reply
 
 
@@ -311,12 +311,12 @@ def _read_labels(text: str, form: type[BaseModel]) -> list[_Object]:
     names = [name.casefold() for name in labelled[::2]]
     if not names or len({*names}) < len(names) or names[-1] not in fields:
         return []
-    said = dict(zip(names, (value.strip() for value in labelled[1::2]), strict=True))
+    values = dict(zip(names, (value.strip() for value in labelled[1::2]), strict=True))
     is_choice = get_origin(fields[names[-1]].annotation) is Literal
-    reason, prose = said.setdefault(next(iter(fields)), before.strip()), before.strip()
+    reason, prose = values.setdefault(next(iter(fields)), before.strip()), before.strip()
     if not is_choice or not reason or prose not in ("", reason):
         return []
-    return [_Object([*_LABEL.finditer(text)][-1].start(), len(text), {**said})]
+    return [_Object([*_LABEL.finditer(text)][-1].start(), len(text), {**values})]
 
 
 def _find_objects(text: str) -> tuple[list[_Object], bool]:
@@ -392,29 +392,29 @@ def check_size(n_characters: int, answer: Answer | None = None) -> None:
         raise GarbledReplyError(msg, answer, may_pass=False)
 
 
-def holds_stray_control(text: str, material: str) -> bool:
-    """Say whether a text holds a control character that the model was not shown."""
+def has_stray_control(text: str, prompt: str) -> bool:
+    """Say whether a text contains a control character that the model was not shown."""
     control = _STRAY.search(text)
-    return control is not None and control.group() not in material
+    return control is not None and control.group() not in prompt
 
 
-def check_content(answer: Answer, material: str, takes_controls: bool = False) -> None:
+def check_content(answer: Answer, prompt: str, takes_controls: bool = False) -> None:
     """Raise GarbledReplyError if a completion was damaged on its way or is not the model's text.
 
-    That is so if it holds replacement or control characters, or is a web page or the service's own
-    JSON envelope, and ``material``, the text shown to the model, held no such thing. It is also so
-    if it is longer than any model writes. ``takes_controls``: whether stray control characters are
-    the model's own, because its last reply to the same request held some, too.
+    That is so if it has replacement or control characters, or is a web page or the service's own
+    JSON envelope, and ``prompt``, the text shown to the model, has no such thing. It is also so if
+    it is longer than any model writes. ``takes_controls``: whether stray control characters are
+    the model's own, because its last reply to the same request had some, too.
     """
     text = cast("str", answer.reply)
     check_size(len(text), answer)
-    if _BROKEN in text and _BROKEN not in material:
+    if _BROKEN in text and _BROKEN not in prompt:
         raise GarbledReplyError("its text was damaged (replacement characters)", answer)
-    if not takes_controls and holds_stray_control(text, material):
+    if not takes_controls and has_stray_control(text, prompt):
         raise GarbledReplyError("its text was damaged (control characters)", answer)
-    if _PAGE.match(text) and "<html" not in material.lower():
+    if _PAGE.match(text) and "<html" not in prompt.lower():
         raise GarbledReplyError("it is a web page", answer)
-    if _ENVELOPE.match(text) and '"choices"' not in material:
+    if _ENVELOPE.match(text) and '"choices"' not in prompt:
         raise GarbledReplyError("it is the service's own envelope, not a model's text", answer)
 
 

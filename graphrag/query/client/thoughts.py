@@ -1,4 +1,4 @@
-"""Removes a model's thoughts from its replies, whole or streamed.
+"""Removes a model's thoughts from its replies, complete or streamed.
 
 Reasoning models write thoughts in tags into the reply if their server doesn't send them apart. Some
 models' templates open the thoughts themselves, so that only the closing tag is in the reply.
@@ -28,13 +28,13 @@ class _Tag:
     opens: bool
 
 
-def _find_tags(text: str, material: str) -> Iterator[_Tag]:
+def _find_tags(text: str, prompt: str) -> Iterator[_Tag]:
     """Yield the tags of thoughts, without tags that the text only mentions."""
     for match in _TAG.finditer(text):
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
         is_quoted = bool(before and after) and before in _QUOTES and after in _QUOTES
         is_inside = not (before in ("", "\n") or after in ("", "\n", "\r"))
-        if not is_quoted and not (is_inside and match.group() in material):
+        if not is_quoted and not (is_inside and match.group() in prompt):
             yield _Tag(match.start(), match.end(), match.lastgroup == "open")
 
 
@@ -52,26 +52,26 @@ def without_opened(text: str) -> str:
     return text
 
 
-def begins_in_thoughts(text: str, is_whole: bool) -> bool | None:
-    """Say whether the model's template began a reply's thoughts; None if that can't be told.
+def begins_in_thoughts(text: str, is_complete: bool) -> bool | None:
+    """Say whether the model's template began a reply's thoughts; None if that is not clear.
 
     ``text`` is the reply to a request without a form, because a form may keep a model from
-    thinking; ``is_whole``: whether it was not cut off.
+    thinking; ``is_complete``: whether it was not cut off.
     """
     if lone_ends(without_opened(text)):
         return True
-    return False if is_whole and text.strip() else None
+    return False if is_complete and text.strip() else None
 
 
 def without_thoughts(
-    text: str, material: str = "", goes_on: bool = False, is_open: bool = False
+    text: str, prompt: str = "", goes_on: bool = False, is_open: bool = False
 ) -> str:
-    """Return a reply without its thoughts; "" if it holds nothing else.
+    """Return a reply without its thoughts; "" if it contains nothing else.
 
     Thoughts are the text between an opening and a closing tag, the text after an opening tag that
     is never closed and begins a line, and all text before a closing tag that was never opened.
-    Quoted tags don't count, nor do tags inside a line that also stand in ``material``, the text
-    shown to the model. A reply that begins as JSON holds no thoughts.
+    Quoted tags don't count, nor do tags inside a line that also occur in ``prompt``, the text
+    shown to the model. A reply that begins as JSON has no thoughts.
 
     - ``goes_on``: whether the reply is still being written.
     - ``is_open``: whether the model's template began the thoughts, so that a reply without a
@@ -83,7 +83,7 @@ def without_thoughts(
         return ""
     kept: list[str] = []
     begin, opened = 0, None
-    for tag in _find_tags(text, material):
+    for tag in _find_tags(text, prompt):
         if opened is not None:
             if not tag.opens:
                 begin, opened = tag.end, None
@@ -98,8 +98,8 @@ def without_thoughts(
         not goes_on and text[: opened.start].rpartition("\n")[2].strip()
     ):  # a tag mentioned in a line
         kept.append(text[opened.start :])
-    whole = "".join(kept)
-    return whole.lstrip() if len(whole) < len(text) else text
+    rest = "".join(kept)
+    return rest.lstrip() if len(rest) < len(text) else text
 
 
 class SpokenText:
@@ -109,24 +109,24 @@ class SpokenText:
     before a closing tag or the end of the reply: until then thoughts look like an answer.
     """
 
-    def __init__(self, material: str, may_be_open: bool) -> None:
-        self._material, self.may_be_open = material, may_be_open
-        self._received = self.told = ""
+    def __init__(self, prompt: str, may_be_open: bool) -> None:
+        self._prompt, self.may_be_open = prompt, may_be_open
+        self._received = self.passed_on = ""
 
     def feed(self, piece: str) -> str:
         """Take the next piece; return the further part of the answer that is known by now."""
         self._received += piece
         text = _HALF_TAG.sub("", self._received)
-        is_told_apart = _JSON.match(text) is not None or bool(lone_ends(text))
-        if not text.strip() or (self.may_be_open and not is_told_apart):
+        is_clear = _JSON.match(text) is not None or bool(lone_ends(text))
+        if not text.strip() or (self.may_be_open and not is_clear):
             return ""
-        return self._tell(without_thoughts(text, self._material, goes_on=True))
+        return self._add(without_thoughts(text, self._prompt, goes_on=True))
 
     def end(self, is_open: bool = False) -> str:
         """Return the rest of the answer at the end of the reply; see :func:`without_thoughts`."""
-        return self._tell(without_thoughts(self._received, self._material, is_open=is_open))
+        return self._add(without_thoughts(self._received, self._prompt, is_open=is_open))
 
-    def _tell(self, spoken: str) -> str:
-        new = spoken[len(self.told) :] if spoken.startswith(self.told) else ""
-        self.told += new
+    def _add(self, spoken: str) -> str:
+        new = spoken[len(self.passed_on) :] if spoken.startswith(self.passed_on) else ""
+        self.passed_on += new
         return new

@@ -1,4 +1,4 @@
-"""Records model calls and what they cost: attempts, their sums, and scopes that collect them.
+"""Records model calls and what they cost: attempts, their sums, and the scopes that collect them.
 
 A scope is the group of calls made inside one :func:`measure_calls` block.
 """
@@ -40,7 +40,7 @@ class NotAskedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """Says why a call failed for good, in one sentence.
+    """Records why a call failed for good, in one sentence.
 
     - ``context_is_full``: whether its model's context had no room.
     - ``refused``: whether every further call to the model would be refused, too.
@@ -66,8 +66,8 @@ class CallAttempt(StoredFigures):
       model's tokenizer here if the provider gave no count, or nobody if the request was never
       answered.
     - ``latency_s``: seconds from sending to the last byte or the failure.
-    - ``cached_prompt_tokens``: the part of prompt_tokens that the provider says it read from its
-      own cache, >= 0.
+    - ``cached_prompt_tokens``: the part of prompt_tokens that the provider reports as read from
+      its own cache, >= 0.
     - ``finish_reason``: why the reply ended, by the provider; ``length`` if it was cut off.
     - ``abstained``: whether the message carries a refusal: the model declines to answer.
     - ``service_tier``: the tier that the settings ask for; not written if there is none.
@@ -124,8 +124,8 @@ class Usage(StoredFigures):
     or by phase (counts, whose sums equal the totals); names of models are sorted.
 
     - ``failed_calls``: requests of either kind that were not answered.
-    - ``cached_prompt_tokens``: the part of prompt_tokens that providers say they read from their
-      own caches, None if no provider says so.
+    - ``cached_prompt_tokens``: the part of prompt_tokens that providers report as read from their
+      own caches, None if no provider reports it.
     - ``calls_reporting_cached_tokens``: completions that report it; if fewer than all do,
       ``cached_prompt_tokens`` is a lower bound.
     - ``tokens_counted_here``: calls without usage figures, counted with the model's tokenizer
@@ -177,7 +177,7 @@ class Usage(StoredFigures):
 
 
 UNCOUNTED = Usage(cost_usd=None, is_counted=False)
-"""The usage of something that does not count its calls: nobody knows what it took."""
+"""The usage of something that does not count its calls: its amounts are not known."""
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
     *("failed_calls", "tokens_counted_here", "cut_replies"),
@@ -278,7 +278,7 @@ def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """Holds a finished call as a journal keeps it: the reply and all attempts.
+    """Records a finished call as a journal keeps it: the reply and all attempts.
 
     ``reply`` is JSON-ready: the text of a completion or the vectors of an embedding.
     """
@@ -336,13 +336,13 @@ class Limit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Holds one request to a model and its reply, as texts.
+    """Records one request to a model and its reply, as texts.
 
     - ``attempt``: its counted figures.
     - ``sent``: role and text of each message, or "input" and each text that was embedded.
     - ``settings``: JSON of the other parameters; "" without any.
     - ``reply``: None if none came.
-    - ``began``: start in seconds, by a clock that only tells which exchange came first.
+    - ``began``: start in seconds, by a clock that only shows which exchange came first.
     """
 
     attempt: CallAttempt
@@ -373,9 +373,9 @@ class Exchanges:
         began = time.perf_counter() - attempt.latency_s
         sent = tuple((role, self._bounded(text)) for role, text in _sent(request))
         settings = json.dumps(extras, default=str, ensure_ascii=False) if extras else ""
-        said = None if reply is None else self._bounded(_reply(reply))
+        reply_text = None if reply is None else self._bounded(_reply(reply))
         self.listed.append(
-            Exchange(attempt=attempt, sent=sent, settings=settings, reply=said, began=began)
+            Exchange(attempt=attempt, sent=sent, settings=settings, reply=reply_text, began=began)
         )
 
     def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
@@ -416,9 +416,9 @@ def _text(content: object) -> str:
 
 @dataclass(eq=False)
 class CallRules:
-    """Sets how the calls of one scope are made, and who is told of them.
+    """Sets how the calls of one scope are made and observed.
 
-    - ``limit``: gives a place to each request in flight, as
+    - ``limit``: gives a slot to each request in flight, as
       ``graphrag.query.client.rate_limit.CallLimit`` does; shared by the scopes of a run.
     - ``journal``: keeps finished calls and looks them up.
     - ``live``: whether streamed replies must reach the caller piece by piece. If False, a streamed
@@ -426,9 +426,9 @@ class CallRules:
     - ``bound``: of every completion that sets none itself; None for the provider's.
     - ``time``: of each request; None for ten minutes.
     - ``prompts``: a list that gets the messages of each completion; None if they are not needed.
-    - ``exchanges``: collects what is sent and what comes back, also from the journal.
+    - ``exchanges``: collects requests and replies, those from the journal too.
     - ``watch``: called when a request that was sent has ended, with the attempt, the request, and
-      the reply if one came. Not called for what the journal answers.
+      the reply if one came. Not called for replies from the journal.
     """
 
     limit: Limit | None = None
@@ -443,7 +443,7 @@ class CallRules:
 
 @dataclass(eq=False)
 class CallLog(CallRules):
-    """Records what became of the calls of one scope; it holds the scope's rules as well.
+    """Records the outcomes of the calls of one scope, and keeps the scope's rules.
 
     - ``attempts``: in the order in which they ended.
     - ``own_time``: a clock that stops while all calls of this scope wait for their turn.
@@ -492,7 +492,7 @@ class CallLog(CallRules):
         return self._asked[fingerprint] - 1
 
     def usage(self) -> Usage:
-        """Return the sum of what has been recorded so far."""
+        """Return the usage recorded so far."""
         usages = [summarize_attempts(self.attempts)]
         if self.has_uncounted:
             usages.append(UNCOUNTED)
@@ -504,7 +504,7 @@ _phase: ContextVar[str] = ContextVar("gtog_call_phase", default="response")
 
 
 @contextmanager
-def hold(variable: ContextVar[Any], value: T) -> Generator[T]:
+def set_variable(variable: ContextVar[Any], value: T) -> Generator[T]:
     """Set a context variable inside the ``with`` block, and in tasks started there."""
     token = variable.set(value)
     try:
@@ -519,12 +519,12 @@ def measure_calls(log: CallLog | None = None) -> AbstractContextManager[CallLog]
     Calls of tasks that are started inside it are recorded, too, so concurrent searches never mix.
     An inner block hides the outer one.
     """
-    return hold(_scope, log or CallLog())
+    return set_variable(_scope, log or CallLog())
 
 
 def phase(name: str) -> AbstractContextManager[str]:
     """Name the phase under which the calls made inside the ``with`` block are counted."""
-    return hold(_phase, name)
+    return set_variable(_phase, name)
 
 
 def current_scope() -> CallLog | None:

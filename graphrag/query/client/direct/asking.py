@@ -25,7 +25,7 @@ _MOST_BYTES_A_TEXT = 1_000_000
 """Limit of an embedding reply for each text: four times the longest vector of any model, 8,192
 numbers of up to 25 bytes."""
 _THOUGHT = ("thinking", "reasoning")
-"""Types of the parts of a content that hold thoughts."""
+"""Types of the parts of a content that contain thoughts."""
 _REASONS = {
     **dict.fromkeys(("max_tokens", "MAX_TOKENS"), CUT_OFF),
     **dict.fromkeys(("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "sensitive"), FILTERED),
@@ -126,7 +126,7 @@ def _read_completion(body: Json) -> Completion:
     choice = _first_choice(body)
     message = None if choice is None else choice.get("message")
     if choice is None or not _is_mapping(message):
-        raise GarbledReplyError("it holds no message")
+        raise GarbledReplyError("it has no message")
     content, reason = _text_of(message.get("content")), _finish_reason(choice)
     refusal, usage = _text_or_none(message.get("refusal")), _read_usage(body.get("usage"))
     return Completion.of(content, reason, refusal, usage, _thoughts_of(message))
@@ -154,11 +154,11 @@ def _text_of(content: object) -> str | None:
 
 
 def _thoughts_of(message: Json) -> str | None:
-    """Return the thoughts that a message holds outside of its answer; None without any."""
-    told = message.get("reasoning_content") or message.get("reasoning")
+    """Return the thoughts in a message outside of its answer; None without any."""
+    thoughts = message.get("reasoning_content") or message.get("reasoning")
     content = message.get("content")
-    if told or not _is_list(content):
-        return _text_or_none(told)
+    if thoughts or not _is_list(content):
+        return _text_or_none(thoughts)
     parts = [part for part in content if _is_mapping(part) and part.get("type") in _THOUGHT]
     return "".join(str(part.get("text") or part.get("thinking") or "") for part in parts) or None
 
@@ -168,14 +168,14 @@ def _read_usage(usage: object) -> TokenUsage | None:
 
 
 def _read_vectors(body: Json) -> Embeddings:
-    """Read embeddings, given as numbers or in base64 (little-endian 32-bit floats)."""
+    """Read embeddings, sent as numbers or in base64 (little-endian 32-bit floats)."""
     data = body.get("data")
     entries = data if _is_list(data) else [None]
     rows = [row for row in entries if _is_mapping(row) and "embedding" in row]
     if len(rows) < len(entries):
-        raise GarbledReplyError("it holds no embeddings")
-    places = [row.get("index") for row in rows]
-    if all(isinstance(place, int) for place in places):
+        raise GarbledReplyError("it has no embeddings")
+    positions = [row.get("index") for row in rows]
+    if all(isinstance(position, int) for position in positions):
         rows = sorted(rows, key=lambda row: cast("int", row["index"]))
     return Embeddings([_vector(row["embedding"]) for row in rows], _read_usage(body.get("usage")))
 

@@ -95,11 +95,12 @@ _BY_STATUS = {
 def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> DirectError:
     """Return the error for an HTTP reply with a status >= 400 and this body."""
     message, code, param = _read_error(text)
-    said = message or text.strip()[:_SHOWN] or f"Error code: {status}"
     kind = _kind_of(status, f"{text} {message}".lower(), code)
-    if code and not code.isdigit() and code not in said:
-        said = f"{said} ({code})"
-    return kind(said, status, headers, param, _TAG.sub(" ", text) if said == _WEB_PAGE else "")
+    message = message or text.strip()[:_SHOWN] or f"Error code: {status}"
+    if code and not code.isdigit() and code not in message:
+        message = f"{message} ({code})"
+    page = _TAG.sub(" ", text) if message == _WEB_PAGE else ""
+    return kind(message, status, headers, param, page)
 
 
 def _read_error(text: str) -> tuple[str, str, str]:
@@ -112,8 +113,8 @@ def _read_error(text: str) -> tuple[str, str, str]:
         body = cast("list[object]", body)[0]
     if not isinstance(body, dict):
         return "", "", ""
-    whole = cast("Json", body)
-    error = whole.get("error") or whole
+    reply = cast("Json", body)
+    error = reply.get("error") or reply
     if not isinstance(error, dict):
         return str(error), "", ""
     values = cast("Json", error)
@@ -160,16 +161,16 @@ async def _session() -> aiohttp.ClientSession:
         auto_decompress=False,  # see _pieces
     )
     # asyncio.run and the like close open generators, and so the session, before the loop.
-    holder = _hold_session(loop, session)
+    keeper = _keep_session(loop, session)
     with _LOCK:
         for gone in [old for old in _SESSIONS if old.is_closed()]:
             _discard_session(_SESSIONS.pop(gone)[0])
-        _SESSIONS[loop] = session, holder
-    await anext(holder)
+        _SESSIONS[loop] = session, keeper
+    await anext(keeper)
     return session
 
 
-async def _hold_session(
+async def _keep_session(
     loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession
 ) -> AsyncGenerator[None]:
     try:
@@ -192,7 +193,7 @@ def _discard_session(session: aiohttp.ClientSession) -> None:
 def close_sessions() -> None:
     """Close the sessions of loops that were never closed, as the process ends."""
     for loop, (session, _) in list(_SESSIONS.items()):
-        with suppress(Exception):  # the process ends, and there is nobody left to tell
+        with suppress(Exception):  # the process ends, and there is nobody left to warn
             if loop.is_running():
                 asyncio.run_coroutine_threadsafe(session.close(), loop).result(1.0)
             elif not loop.is_closed():
@@ -217,7 +218,7 @@ def _background() -> asyncio.AbstractEventLoop:
 async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST_BYTES) -> Json:
     """Send a request and return the JSON object of its reply, of at most ``most`` bytes.
 
-    The limit holds for the decompressed reply. The caller has to limit the time.
+    The limit applies to the decompressed reply. The caller has to limit the time.
     """
     async with _ask(service, path, body) as response:
         return _object_of(await _read(response, most), response.headers)
@@ -226,18 +227,18 @@ async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST
 async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterator[Json]:
     """Send a request and yield the events of its reply as they arrive.
 
-    If the service does not stream, the whole reply is the only event. Raises APIConnectionError if
+    If the service does not stream, the full reply is the only event. Raises APIConnectionError if
     the stream breaks off, even silently, and GarbledReplyError if it is no valid reply.
     """
     async with _ask(service, path, body) as response:
-        held, before, is_whole, is_empty = bytearray(), bytearray(), False, True
+        pending, before, is_complete, is_empty = bytearray(), bytearray(), False, True
         async for piece in _pieces(response, _MOST_STREAMED_BYTES):
             *lines, rest = piece.split(b"\n")
             if lines:
-                lines[0], held = bytes(held) + lines[0], bytearray()
-            held += rest
-            if (n_held := len(held) + len(before)) > _MOST_BYTES:
-                raise _too_long(n_held, _MOST_BYTES)
+                lines[0], pending = bytes(pending) + lines[0], bytearray()
+            pending += rest
+            if (n_pending := len(pending) + len(before)) > _MOST_BYTES:
+                raise _too_long(n_pending, _MOST_BYTES)
             for line in lines:
                 name, _, data = line.strip().partition(b":")
                 if name != b"data":
@@ -247,12 +248,12 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
                     return
                 event = _object_of(data, response.headers, "a piece of it")
                 choices = cast("list[Json] | None", event.get("choices"))
-                is_whole = is_whole or bool(choices and choices[0].get("finish_reason"))
+                is_complete = is_complete or bool(choices and choices[0].get("finish_reason"))
                 is_empty = False
                 yield event
         if is_empty:
-            yield _object_of(bytes(before + held), response.headers)
-        elif not is_whole:
+            yield _object_of(bytes(before + pending), response.headers)
+        elif not is_complete:
             raise APIConnectionError
 
 
@@ -337,7 +338,7 @@ async def _inflated(received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             try:
                 piece = inflater.decompress(packed, _INFLATED_BYTES)
             except zlib.error as error:
-                raise GarbledReplyError("it says that it is gzip, and is not") from error
+                raise GarbledReplyError("it is marked as gzip, and is not") from error
             yield piece
             packed = inflater.unconsumed_tail
             if not packed and len(piece) < _INFLATED_BYTES:
@@ -348,18 +349,19 @@ async def _inflated(received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise GarbledReplyError("its gzip breaks off")
 
 
-def _read_json(content: bytes, what: str = "it", may_pass: bool = True) -> object:
+def _read_json(content: bytes, subject: str = "it", may_pass: bool = True) -> object:
     try:
         return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         start = content.lstrip()[:1]
         kind = _WEB_PAGE if start == b"<" else "not JSON" if start else "empty"
-        raise GarbledReplyError(f"{what} is {kind}", None, may_pass, kind != "not JSON") from error
+        msg, is_page = f"{subject} is {kind}", kind != "not JSON"
+        raise GarbledReplyError(msg, None, may_pass, is_page) from error
 
 
-def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
-    """Return the JSON object of a reply; raise the error if it holds one."""
-    reply = _read_json(content, what)
+def _object_of(content: bytes, headers: Mapping[str, str], subject: str = "it") -> Json:
+    """Return the JSON object of a reply; raise the error if it contains one."""
+    reply = _read_json(content, subject)
     if not isinstance(reply, dict):
         raise GarbledReplyError("it is no JSON object")
     body = cast("Json", reply)

@@ -34,7 +34,7 @@ _SENT_OTHERWISE = {
 
 @dataclass(frozen=True, slots=True)
 class DirectSettings:
-    """Holds the address of a service, and what every request to it contains.
+    """Contains the address of a service, and the contents of every request to it.
 
     ``base`` has no slash at its end. ``proxy`` is the address of the proxy that the environment
     names, None without one.
