@@ -21,7 +21,12 @@ from graphrag.query.index.header import (
     model_name,
     read_header,
 )
-from graphrag.query.index.tables import IndexTables, check_tables, open_tables
+from graphrag.query.index.tables import (
+    IndexTables,
+    check_tables,
+    open_tables,
+    read_titles,
+)
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED
 
 if TYPE_CHECKING:
@@ -230,6 +235,7 @@ class _Shared:
             header.options.response_type,
             section.k,
             section.max_context_tokens,
+            titles=await self._make_once("titles", lambda: read_titles(self._tables)),
             **({"prompt": prompt} if prompt else {}),
         )
         size = section.passage_tokens

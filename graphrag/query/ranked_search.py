@@ -1,7 +1,8 @@
 """Searches text units that are ranked by words, by words and vectors, or in several rounds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +24,7 @@ from graphrag.query.passages import Passage, Selection, show_passages
 from graphrag.query.search_result import OnText, Outcome
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.text.ranking import best_of, fuse_scores
+from graphrag.text.tokenize import word_key
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 FUSED = 1_000
 """How many of each ranking are fused at least."""
-_HEADER = "id|text\n"
+_HEADER, _HEADER_WITH_TITLES = "id|text\n", "id|document|text\n"
+_FILE_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _PROMPT = """\
 You look for the texts that answer a question. Read the texts that were found so far, and say what
 to search for next.
@@ -109,10 +112,11 @@ class RankedTexts:
 
     def _read(self, row: int) -> TextUnit:
         table = self._texts.table
-        name, number, text = (
-            table.column(column)[row].as_py() for column in ("id", "human_readable_id", "text")
+        name, number, text, document = (
+            table.column(column)[row].as_py()
+            for column in ("id", "human_readable_id", "text", "document_id")
         )
-        return TextUnit(id=name, short_id=str(number), text=text)
+        return TextUnit(id=name, short_id=str(number), text=text, document_id=document)
 
 
 def _keep_first(ranked: Ranked, k: int) -> Ranked:
@@ -126,7 +130,8 @@ class Answering:
     """Answers a question from text units, as the released basic search does.
 
     At most ``k`` text units are shown. ``prompt`` has the fields {context_data} and
-    {response_type}.
+    {response_type}. ``titles``: id of a document -> its title, which is shown before each text that
+    does not begin with it; without titles the table has no such column, as in the released search.
     """
 
     model: CountedCompletion
@@ -134,15 +139,26 @@ class Answering:
     k: int
     max_context_tokens: int
     prompt: str = field(default=BASIC_SEARCH_SYSTEM_PROMPT, repr=False)
+    titles: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def show(self, ranked: Ranked, share: float = 1.0) -> "Selection[TextUnit]":
         """Return the ranked passages to show within a share of ``k`` and of the token budget."""
         count = self.model.tokenizer.encode
         return show_passages(
             _keep_first(ranked, max(1, round(share * self.k))),
-            lambda unit: len(count(f"{unit.short_id}|{unit.text}\n")),
-            round(share * self.max_context_tokens) - len(count(_HEADER)),
+            lambda unit: len(count(f"{unit.short_id}|{self._titled(unit)}{unit.text}\n")),
+            round(share * self.max_context_tokens)
+            - len(count(_HEADER_WITH_TITLES if self.titles else _HEADER)),
         )
+
+    def _titled(self, unit: TextUnit) -> str:
+        return f"{self._title(unit)}|" if self.titles else ""
+
+    def _title(self, unit: TextUnit) -> str:
+        """Return the title of a text unit's document; "" if it has none, or begins with it."""
+        title = self.titles.get(unit.document_id or "", "")
+        name = word_key(_FILE_ENDING.sub("", title))
+        return "" if word_key(unit.text[: 2 * len(title)]).startswith(name) else title
 
     def context(self, selection: "Selection[TextUnit]") -> "ContextBuilderResult":
         """Return basic search's context with the selected text units, in their order."""
@@ -155,8 +171,12 @@ class Answering:
             k=len(selection.units),
             max_context_tokens=self.max_context_tokens,
         )
+        sources = context.context_records["sources"]
+        documents = list(map(self._title, selection.units))
+        if any(documents):
+            sources.insert(1, "document", documents)
+            context.context_chunks = sources.to_csv(index=False, escapechar="\\", sep="|")
         if selection.in_part:
-            sources = context.context_records["sources"]
             sources["in_part"] = [unit.id in selection.in_part for unit in selection.units]
         return context
 

@@ -145,6 +145,32 @@ async def test_whole_text_units_are_shown_within_the_budget(config):
         assert await shown(bare, method, question) == []
 
 
+@pytest.mark.parametrize("method", ["bm25", "hybrid"])
+async def test_texts_show_the_title_of_their_document_unless_they_begin_with_it(config, method):
+    given = ["No excess.", "Home Policy\nThe excess is 90 euros.", "The excess is 300 euros."]
+    titles = ["Car policy | private.txt", "home-policy.md"]
+    units = as_table(given).assign(document_id=["car", "home", "car"])
+    documents = pd.DataFrame({"id": ["car", "home"], "title": titles})
+
+    async def ask(documents: pd.DataFrame, budget: int) -> list[list[str]]:
+        header = IndexHeader(config).changed("basic", {"max_context_tokens": budget, "k": 3})
+        index = GraphIndex(header, IndexTables(text_units=units, documents=documents))
+        found = await index.search(method, "How large is the excess?")
+        head, *rows = csv.reader(io.StringIO(found.context_text), delimiter="|", escapechar="\\")
+        return [head, *sorted(rows)]
+
+    every = [["0", titles[0], given[0]], ["1", "", given[1]], ["2", titles[0], given[2]]]
+    assert await ask(documents, 1_000) == [["id", "document", "text"], *every]
+    encode = get_tokenizer(encoding_model="cl100k_base").encode
+    needed = len(encode("id|document|text\n")) + sum(
+        len(encode(f"{n}|{given[n]}\n")) for n in range(3)
+    )
+    assert len(await ask(documents, needed)) < 4  # titles count, too, so not all texts have room
+    # A single document needs no name.
+    alone = [["id", "text"], *([row, text] for row, _, text in every)]
+    assert await ask(documents[:1], needed) == alone
+
+
 @pytest.mark.parametrize(
     ("question", "place"),
     [

@@ -206,8 +206,10 @@ def test_documents_are_told_apart_where_a_heading_does_not():
     opened = build_in_memory(None, None, units, documents)
     called = [opened.text_units.passage(place).unit.document for place in range(5)]
     assert called == ["Terms (car.pdf)", "Terms (home.pdf)", "Cover", "pets.pdf", "Fees"]
-    alone = build_in_memory(None, None, units.iloc[3:4], documents.iloc[3:4])
-    assert alone.text_units.passage(0).unit.document == "", "one has nothing to be told from"
+    for place in range(5):
+        only = slice(place, place + 1)
+        alone = build_in_memory(None, None, units.iloc[only], documents.iloc[only])
+        assert alone.text_units.passage(0).unit.document == "", "a single document needs no name"
 
 
 def scored(units: TextUnits, question: str, k: int) -> list[str]:

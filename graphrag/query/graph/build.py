@@ -173,13 +173,16 @@ def _titles_of_texts(
 def _tell_apart(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
     """Return document -> its name: what it is about, or its title if that is unknown.
 
-    Documents that are about the same thing have their titles added, which tell them apart.
+    Documents that are about the same thing have their titles added, which tell them apart. A single
+    document needs no name.
     """
+    if len(topics) == 1:
+        return dict.fromkeys(topics, "")
     shared = Counter(topics.values())
     called = dict(topics)
     for document, topic in topics.items():
         title = titles.get(document, "").strip()
-        if not topic and len(topics) > 1:
+        if not topic:
             called[document] = title
         elif shared[topic] > 1 and title not in ("", topic):
             called[document] = f"{topic} ({title})"

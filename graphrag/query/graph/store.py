@@ -38,7 +38,7 @@ from graphrag.text.tokenize import word_key
 _log = logging.getLogger(__name__)
 
 # Raise this number whenever the format of a graph's files changes.
-_FORMAT = 14
+_FORMAT = 15
 _READ = ("entities", "relationships", "documents")
 _TABLES = ("entities", "relationships", "unit_documents", "cited_ids")
 _PROBED_BYTES = 1 << 16

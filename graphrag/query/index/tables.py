@@ -361,6 +361,12 @@ def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]
     return list(zip(*cells, strict=True))
 
 
+def read_titles(tables: IndexTables) -> dict[str, str]:
+    """Return id of a document -> its title; empty for an index with a single document."""
+    rows = rows_of(tables.columns("documents", ("id", "title")), "id", "title")
+    return dict(rows) if len(rows) > 1 else {}
+
+
 def _to_lists(column: Any) -> "Iterator[tuple[str, ...]]":
     from graphrag.data_model.dfs import split_list_column
 
