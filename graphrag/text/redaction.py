@@ -58,11 +58,18 @@ _SCHEME = re.compile(r"^(?:basic|bearer|token)\s+", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"://([^\s/?#'\"<>]*)@")
 _IN_STRING = re.compile(r"(?:Key|Signature|Password|Pwd|[?&](?:key|sig|code))=([^;&\s]+)", re.I)
 
+_NAMES = (
+    *("subscription-key", "secret", "password", "passwd"),
+    *(f"{of}{by}key" for of in ("api", "access", "account") for by in ("", "-", "_")),
+    *(
+        f"{of}{by}token"
+        for of in ("access", "auth", "ad", "session", "security")
+        for by in ("", "-", "_")
+    ),
+)
 # Each begins with fixed letters, so that a long text without them is read in one pass.
 _NAMED = re.compile(
-    r"((?:api[_-]?key|access[_-]?key|account[_-]?key|subscription-key|secret|password|passwd|"
-    r"(?:access|auth|ad|session|security)[_-]?token)[\w-]{0,40}\\*['\"]?\s*[:=]\s*)"
-    r"(\\*['\"]?)([^\s,;&'\"\\)}\]<>]+)",
+    rf"((?:{'|'.join(_NAMES)})[\w-]{{0,40}}\\*['\"]?\s*[:=]\s*)(\\*['\"]?)([^\s,;&'\"\\)}}\]<>]+)",
     re.IGNORECASE,
 )
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -83,7 +90,8 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 _HINTS = (
-    *("key", "secret", "passw", "token", "://", "sig=", "code=", "authorization", "bearer"),
+    *_NAMES,
+    *("://", "key=", "sig=", "code=", "authorization", "bearer"),
     *("sk-", "gsk_", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     *("xai-", "pplx-", "aiza", "akia", "eyj"),
 )

@@ -158,11 +158,12 @@ class CountedCompletion:
             text = response.content or refusal
             thought = _thoughts_of(choice.message) if choice else ""
             text = text.lstrip() if thought else text  # blanks that separated the two
-            if None in read_usage(response.usage)[:2]:
+            usage = read_usage(response.usage)
+            if None in usage[:2]:
                 check_size(len(text))  # before it is counted, which would take minutes
             reason = choice.finish_reason if choice else None
             written = f"{thought}{text}"
-            answer = self._count(sent, text, written, response.usage, reason, bool(refusal))
+            answer = self._count(sent, text, written, usage, reason, bool(refusal))
             takes_controls, was_stray = was_stray, has_stray_control(text, prompt)
             check_content(answer, prompt, takes_controls)
             return answer
@@ -240,7 +241,7 @@ class CountedCompletion:
         def count() -> Answer:
             text = "".join(texts)
             written = f"{''.join(thoughts)}{text}"
-            return self._count(request, text, written, usage, reason, abstained)
+            return self._count(request, text, written, read_usage(usage), reason, abstained)
 
         def pass_on(text: str) -> None:
             if piece := redactor.feed(text):
@@ -291,12 +292,15 @@ class CountedCompletion:
         request: Request,
         content: str,
         written: str,
-        usage: object,
+        usage: tuple[int | None, int | None, int | None],
         reason: str | None,
         abstained: bool,
     ) -> Answer:
-        """Count a reply; ``written`` is its content, with thoughts that came apart in front."""
-        prompt, output, cached = read_usage(usage)
+        """Count a reply; ``written`` is its content, with thoughts that came apart in front.
+
+        ``usage``: see :func:`read_usage`.
+        """
+        prompt, output, cached = usage
         if written and not output:
             output = None
         by = "provider"
