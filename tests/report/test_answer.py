@@ -75,7 +75,7 @@ def answer_of(results: EvaluationResults) -> Answer:
         ),
         (
             70,
-            "Right on 80 % of questions as people's labels correct it; tog 80. The judge says",
+            "basic is right on 80 % of questions as people's labels correct it; tog 80. The judge",
         ),
     ],
 )
@@ -212,24 +212,25 @@ ALL = range(2000)
 CASES = {
     "it beats all others": (
         partial(evaluate, {"local": range(50), "tog": range(80), "basic": range(40)}),
-        "WINNER: Use tog. Right on 80 % of questions; local 50, basic 40. 100 questions on 1 "
-        "index, all answered and judged.",
+        "WINNER: Use tog. tog is right on 80 % of questions; local 50, basic 40. 100 questions on "
+        "1 index, all answered and judged.",
         "Lead over local: 17 to 42 points. Holds for more questions on this index; other",
-        "Cost: 9,000 tokens a question, 2.2 times local.",
+        "Cost: 9,000 tokens a question, 2.2 times as much as local.",
         "label the answers to 60 questions to check the judge",
     ),
     "what needs least of an index is shown to lose little": (
         partial(evaluate, {"tog": range(1200), "basic": range(2, 1200)}, 2000),
-        "TIED: Use basic: as good as tog here, and it needs no graph. Right on 60 % of questions;",
+        "TIED: Use basic: as good as tog here, and it needs no graph. basic is right on 60 % of "
+        "questions;",
         "It loses less than 5 points to tog, if any. Holds for",
-        "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
+        "Cost: basic takes 1,000 tokens a question, 0.11 times as much as tog.",
         "label the answers to 60",
     ),
     "nothing is shown": (
         partial(evaluate, {"tog": range(60), "local": range(3, 60), "basic": range(10)}, usd=1e-6),
         "TOO FEW: Undecided between tog and local. Right, in percent: tog 60, local 57, basic",
         "local may be up to 8.6 points worse than tog, or 2.7 better. basic is shown to be worse.",
-        "Cost: local takes $0.0040 a question, 0.44 times tog.",
+        "Cost: local takes $0.0040 a question, 0.44 times as much as tog.",
         "about 210 more questions decide if the difference stays this large; else about 260",
     ),
     "the cheapest with the highest score is not taken on one question": (
@@ -309,7 +310,7 @@ CASES = {
     ),
     "but not every one": (
         partial(evaluate, {"a": range(60), "b": range(0)}, n=60, unread={"b": range(3)}),
-        "WINNER: Use a. Right on 100 % of questions; b 0. 60 questions on 1 index, 3 verdicts",
+        "WINNER: Use a. a is right on 100 % of questions; b 0. 60 questions on 1 index, 3 verdicts",
         "Lead over b: 90 to 100 points.",
         "Cost",
         "label",
@@ -323,10 +324,10 @@ CASES = {
     ),
     "an oracle is not what others are held against": (
         partial(evaluate, {"oracle": ALL, "tog": range(1200), "basic": range(2, 1200)}, 2000),
-        "TIED: Use basic: as good as tog here, and it needs no graph. Right on 60 % of questions; "
-        "oracle 100, tog 60. 2,000",
+        "TIED: Use basic: as good as tog here, and it needs no graph. basic is right on 60 % of "
+        "questions; oracle 100, tog 60. 2,000",
         "It loses less than 5 points to tog, if any. Holds for",
-        "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
+        "Cost: basic takes 1,000 tokens a question, 0.11 times as much as tog.",
         "label the answers to 60",
     ),
     "what an oracle lacks keeps nobody from a winner": (
@@ -336,7 +337,7 @@ CASES = {
             n=60,
             asked={"oracle": range(40)},
         ),
-        "WINNER: Use a. Right on 100 % of questions; oracle 100, b 0. 60 questions",
+        "WINNER: Use a. a is right on 100 % of questions; oracle 100, b 0. 60 questions",
         "Lead over b: 88 to 100 points. Holds",
         "Cost: 9,000",
         "get",
@@ -446,8 +447,8 @@ def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken()
         "take $10.0000 against $11.0000 or more.",
     )
     assert answer.cost == (
-        "Cost: tog takes $0.0090 a question, 4.5 times ppr. ppr's index took $9.0000 to build, "
-        "tog's $1.0000."
+        "Cost: tog takes $0.0090 a question, 4.5 times as much as ppr. ppr's index took $9.0000 "
+        "to build, tog's $1.0000."
     )
     never = replace(conditions, index_costs={"a": dear, "a-600": cheap})
     answer = answer_of(results.under_conditions(never))
@@ -478,10 +479,10 @@ def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them(
     budgets = {"tog": {"a": 8000}, "ppr": {"a": 8000}, "bm25": {"a": 12000}}
     told = "Budgets of context differ: tog and ppr 8,000; bm25 12,000 tokens. "
     results = evaluate({"tog": range(90), "ppr": range(50), "bm25": range(60)})
-    assert answer_of(results).cost == "Cost: 9,000 tokens a question, 3 times bm25."
+    assert answer_of(results).cost == "Cost: 9,000 tokens a question, 3 times as much as bm25."
     results = results.under_conditions(Conditions(budgets=budgets))
     answer = answer_of(results)
-    assert answer.line.startswith(f"WINNER: {told}Use tog. Right on")
+    assert answer.line.startswith(f"WINNER: {told}Use tog. tog is right on")
     assert answer.cost == "Cost: 9,000 tokens a question."
     assert answer.next.startswith("give all methods one budget: equal_terms")
     assert results.metadata["context_budgets"] == budgets
@@ -569,9 +570,8 @@ def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed,
     results = evaluate({"tog": range(10, 90), "basic": range(30)})
     cost = answer_of(with_failures(results, {"basic": range(90, 90 + n_failed)})).cost
     told = f" {n_failed} of 100 searches of basic failed, and count in its mean, not in"
-    assert (
-        cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} comparisons." * is_told
-    )
+    taken = "Cost: 9,000 tokens a question, 9 times as much as basic."
+    assert cost == taken + f"{told} comparisons." * is_told
 
 
 def with_failures(results: EvaluationResults, failed: dict[str, range]) -> EvaluationResults:
@@ -683,7 +683,9 @@ def test_a_lead_says_on_how_many_documents_it_is_one():
         for method in ("tog", "basic")
     ]
     answer = answer_of(aggregate_results(results))
-    assert answer.line.startswith("WINNER: Use tog. Right on 100 % of questions; basic 33. 120")
+    assert answer.line.startswith(
+        "WINNER: Use tog. tog is right on 100 % of questions; basic 33. 120"
+    )
     assert answer.lead.endswith(
         "Holds for more questions on these 3 indexes; other indexes may differ (tog led on 2 of 3)."
     )

@@ -246,4 +246,4 @@ def format_budget(by_index: Mapping[str, int]) -> str:
 
 def _format_ratio(times: float) -> str:
     factor = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
-    return "about as much as" if 0.9 <= times <= 1.1 else f"{factor} times"
+    return "about as much as" if 0.9 <= times <= 1.1 else f"{factor} times as much as"

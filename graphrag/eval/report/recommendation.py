@@ -391,7 +391,7 @@ class _Basis:
             lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
             return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}.{judge}"
         rest = join_names(cells[1:], _MOST, ", ")
-        opening = f"{self._right.capitalize()} on {self._format_share(method)}{by}"
+        opening = f"{method} is {self._right} on {self._format_share(method)}{by}"
         return f"{opening}; {rest}.{judge}" if rest else f"{opening}.{judge}"
 
     def _format_judge_scores(self, methods: list[str]) -> str:
