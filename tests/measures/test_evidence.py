@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.eval.dataset.dataset_reader import Sample
+from graphrag.eval.metrics import quote_matching
 from graphrag.eval.metrics.entities import (
     NameRule,
     score_entities,
@@ -64,7 +65,8 @@ def test_an_exact_quote_is_found_in_its_unit(quote, unit):
     assert source_index().units_with(quote) == {unit}
 
 
-def test_many_quotes_are_found_as_one_by_one():
+def test_many_quotes_are_found_as_one_by_one(monkeypatch):
+    monkeypatch.setattr(quote_matching, "_BLOCK", 100)
     keepers = [
         f"Keeper {n} lit the lamp {n * n} times; \u201cnever once\u201d late." for n in range(90)
     ]

@@ -28,6 +28,8 @@ MIN_WORDS = 3
 """The fewest words of a part that is searched by itself."""
 MIN_LETTERS = 8
 """The fewest letters and digits of such a part."""
+_BLOCK = 1_000_000
+"""About how many characters are searched at once."""
 _MANY = 64
 """From this number of strings on, one pass for all takes less time than a search for each."""
 
@@ -200,12 +202,24 @@ class JoinedTexts:
         if len(wanted) < _MANY:
             return
         self._found.update((text, []) for text in wanted)
-        for number, start, _ in AhoCorasick(wanted).find_matches_as_indexes(
-            self._joined, overlapping=True
-        ):
-            rows, row = self._found[wanted[number]], self._row_at(start)
-            if rows[-1:] != [row]:
-                rows.append(row)
+        automaton = AhoCorasick(wanted)
+        for begin, block in self._blocks():
+            for number, start, _ in automaton.find_matches_as_indexes(block, overlapping=True):
+                rows, row = self._found[wanted[number]], self._row_at(begin + start)
+                if rows[-1:] != [row]:
+                    rows.append(row)
+
+    def _blocks(self) -> Iterator[tuple[int, str]]:
+        """Yield parts of the joined text and where they begin; each ends with one of the texts.
+
+        The automaton takes eight bytes a character of what it searches.
+        """
+        begin = 0
+        while begin < len(self._joined):
+            after = self._row_at(begin + _BLOCK) + 1
+            end = self._starts[after] if after < len(self._starts) else len(self._joined)
+            yield begin, self._joined[begin:end]
+            begin = end
 
     def rows_with(self, text: str) -> Iterator[int]:
         """Yield the positions of the texts that contain a string; nothing for an empty string."""
