@@ -32,6 +32,7 @@ from graphrag.eval.runner.indexes import (
     read_index_costs,
     read_index_facts,
     read_model_settings,
+    release_searched,
 )
 from graphrag.eval.runner.judging import (
     FAITHFULNESS,
@@ -304,6 +305,7 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> Non
         if telemetry is not None:
             telemetry.run_id = run.run_id
         outcome = await _ask(plan, options, session, listener)
+        release_searched()
         if outcome.allow_usd is not None:  # with the same limit it would stop at once
             more = {"--max-cost": f"{outcome.allow_usd:g}"}
             run = replace(run, details=replace(run.details, command=again(instead=more)))
