@@ -128,7 +128,7 @@ class Names:
 
     def _find_standing(self, name: str) -> int:
         found = self._store.names_in(name)
-        return self._store.standing(found[0]) if found else RARE + 1
+        return self._store.frequency(found[0]) if found else RARE + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

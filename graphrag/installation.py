@@ -60,7 +60,7 @@ def missing_requirements(extra: str | None = None) -> list[str]:
 
 
 def has_no_wordllama() -> bool:
-    """Say whether this platform has no package of learned word vectors, so n-grams stand in."""
+    """Say whether this platform has no package of learned word vectors, so uses n-grams."""
     if find_spec(WORDLLAMA) is not None:
         return False
     return not any(line.startswith(WORDLLAMA) for line in missing_requirements())

@@ -256,7 +256,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
             flags["community_level"], flags["response_type"], flags["dynamic_community_selection"]
         )
         root, data = flags["root"], flags["data"]
-        index = await GraphIndex.open(root, data, options, vectors=False, tells_changes=False)
+        index = await GraphIndex.open(root, data, options, vectors=False, detects_changes=False)
         on_text = show if streams else None
         return await index.search(method, flags["query"], on_text=on_text, log=log)
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 Section = Mapping[str, object]
 _MOST_BY_ALIASES = 100_000
-"""Most values that a file's aliases may stand for, in addition to the values written out."""
+"""Most values that a file's aliases may expand to, in addition to the values written out."""
 
 
 def read_yaml(text: str) -> object:
     """Parse a YAML text into mappings, lists, texts, numbers and dates.
 
     Raises yaml.YAMLError, in one line with the position, if the text is no YAML, has a Python tag,
-    an alias inside its own anchor, aliases that stand for more than 100,000 values, an impossible
+    an alias inside its own anchor, aliases that expand to more than 100,000 values, an impossible
     number or date, or is nested too deeply.
     """
     try:
@@ -40,7 +40,7 @@ def read_yaml(text: str) -> object:
             return None
         sizes: dict[int, int] = {}
         if _size(node, sizes) - len(sizes) > _MOST_BY_ALIASES:
-            raise yaml.YAMLError(f"its aliases stand for more than {_MOST_BY_ALIASES:,} values")
+            raise yaml.YAMLError(f"its aliases expand to more than {_MOST_BY_ALIASES:,} values")
         return cast("object", loader.construct_document(node))
     except yaml.MarkedYAMLError as error:
         marks = (error.problem_mark, error.context_mark)
@@ -59,7 +59,7 @@ def read_yaml(text: str) -> object:
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     if (size := sizes.get(id(node))) is not None:
         if size == 0:
-            raise yaml.YAMLError("an alias stands for a value that contains it")
+            raise yaml.YAMLError("an alias expands to a value that contains it")
         return size
     sizes[id(node)] = 0
     parts: list[yaml.Node] = node.value if isinstance(node, yaml.SequenceNode) else []

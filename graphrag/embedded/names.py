@@ -306,7 +306,7 @@ def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
     core = [word for word in key if word not in _TITLES] or key[:1]
     shared = min((with_word[word] for word in core), key=len)
     fitting = [other for other in shared if _is_short_for(key, other)]
-    # In a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last one stands for all.
+    # In a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last one is used for all.
     tops = (one for one in fitting if not any(_is_short_for(one, other) for other in fitting))
     first, second = next(tops, None), next(tops, None)
     return first if second is None else None

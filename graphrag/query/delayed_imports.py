@@ -23,7 +23,7 @@ def leave_client() -> None:
 def leave_openai() -> None:
     """Make the release's import of types from OpenAI's client a second faster.
 
-    The types stand in modules of their own, which need neither the client nor its other 500 types.
+    The types are in modules of their own, which need neither the client nor its other 500 types.
     """
     if _leave("openai"):
         _leave("openai.types")
@@ -66,7 +66,7 @@ class _Unread(ModuleType):
                 try:
                     self.__spec__.loader.exec_module(self)
                 except BaseException:
-                    _begun.remove(self.__name__)  # whoever asks next is told the cause as well
+                    _begun.remove(self.__name__)  # the next caller gets the cause as well
                     raise
                 self.__class__ = ModuleType  # pyright: ignore[reportAttributeAccessIssue]
         return ModuleType.__getattribute__(self, name)

@@ -2,7 +2,7 @@
 
 The released engines block the event loop while they embed, and keep state; these don't. The
 released engines also swallow errors: here a search with a failed call counts as failed, whatever
-its engine gave (see ``GraphIndex.search``).
+its engine returned (see ``GraphIndex.search``).
 """
 
 import asyncio
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class UnusableReplyError(ValueError):
-    """Raised when the model's reply to a step of the search holds nothing that the step can use."""
+    """Raised when the model's reply to a step of the search has nothing that the step can use."""
 
 
 def _copy(engine: T, **changes: object) -> T:
@@ -69,7 +69,7 @@ def _copy(engine: T, **changes: object) -> T:
 
 
 class _KnownVectors:
-    """Stands for an engine's embedding model: it returns vectors that were awaited before."""
+    """Replaces an engine's embedding model: it returns vectors that were awaited before."""
 
     def __init__(self, vectors: Mapping[str, list[float]]) -> None:
         self._vectors = vectors
@@ -78,20 +78,20 @@ class _KnownVectors:
         return Embeddings([self._vectors[text] for text in input])
 
 
-class _ToldStore:
+class _ReportingStore:
     """Wraps a store of vectors, and reports the ids that it finds before it returns them."""
 
-    def __init__(self, store: "VectorStore", tell: Callable[[list[str]], None]) -> None:
-        self._store, self._tell = store, tell
+    def __init__(self, store: "VectorStore", report: Callable[[list[str]], None]) -> None:
+        self._store, self._report = store, report
 
-    def similarity_search_by_text(self, **asked: Any) -> "list[VectorStoreSearchResult]":
-        found = self._store.similarity_search_by_text(**asked)
-        self._tell([str(each.document.id) for each in found])
-        return found
+    def similarity_search_by_text(self, **kwargs: Any) -> "list[VectorStoreSearchResult]":
+        hits = self._store.similarity_search_by_text(**kwargs)
+        self._report([str(hit.document.id) for hit in hits])
+        return hits
 
 
 class Records(Protocol):
-    """Finds the records of an index around what the vectors of a question find."""
+    """Finds the records of an index around those that the vectors of a question find."""
 
     def around(self, ids: list[str] | None) -> dict[str, Any]:
         """Return the records for a builder, by its attributes' names; None for those of all ids."""
@@ -101,8 +101,8 @@ class Records(Protocol):
 class ContextMaker:
     """Makes contexts by a released builder, one at a time and in a thread.
 
-    The builder holds no records. Each context is made from a copy of the builder with the few
-    ``records`` around what its vectors find. ``store`` names the builder's attribute with the
+    The builder has no records. Each context is made from a copy of the builder with the few
+    ``records`` around those that its vectors find. ``store`` names the builder's attribute with the
     vectors, ``without`` an attribute that it is not given.
     """
 
@@ -133,12 +133,12 @@ class ContextMaker:
         builder: Any = _copy(cast("Any", self._builder), entities=entities)
 
         def hand_in(ids: list[str] | None) -> None:
-            found = self._records.around(ids)
-            found.pop(self._without, None)
-            entities.update(found.pop("entities", {}))  # the builder has this very mapping by then
-            vars(builder).update(found)
+            records = self._records.around(ids)
+            records.pop(self._without, None)
+            entities.update(records.pop("entities", {}))  # by then the builder has this mapping
+            vars(builder).update(records)
 
-        store = _ToldStore(getattr(builder, self._store), hand_in)
+        store = _ReportingStore(getattr(builder, self._store), hand_in)
         known = _KnownVectors({question: vector})
         vars(builder).update({self._store: store, "text_embedder": known})
         if not question:  # then no vectors are searched
@@ -174,7 +174,7 @@ class ContextSearch:
 
 
 class _Made:
-    """Stands for a builder: it returns a context that was made before."""
+    """Replaces a builder: it returns a context that was made before."""
 
     def __init__(self, context: "ContextBuilderResult") -> None:
         self._context = context
@@ -183,13 +183,13 @@ class _Made:
         return self._context
 
 
-def _hear(model: Any, hear: Callable[[str], Awaitable[None]]) -> Any:
-    """Return a model that passes each whole reply to ``hear`` before the engine gets it."""
+def _observe(model: Any, on_reply: Callable[[str], Awaitable[None]]) -> Any:
+    """Return a model that passes each full reply to ``on_reply`` before the engine gets it."""
 
     async def completion_async(**kwargs: object) -> object:
         reply = await model.completion_async(**kwargs)
         if not kwargs.get("stream"):
-            await hear(str(reply.content))
+            await on_reply(str(reply.content))
         return reply
 
     return _copy(model, completion_async=completion_async)
@@ -211,7 +211,7 @@ class GlobalMapReduce:
         async def keep(reply: str) -> None:
             replies.append(reply)
 
-        model = _hear(self._engine.model, keep)
+        model = _observe(self._engine.model, keep)
         callbacks = [_copy(NoopQueryCallbacks(), on_llm_new_token=on_text)] if on_text else []
         result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
         parsed: list[dict[str, object]] = [
@@ -235,7 +235,7 @@ class GlobalMapReduce:
 class DriftSearch:
     """Runs the released DRIFT search, with the state of each question kept apart.
 
-    When a step fails, the steps that run beside it are waited for, not canceled: their requests are
+    When a step fails, the steps that run with it are waited for, not canceled: their requests are
     under way and will be charged for.
     """
 
@@ -274,7 +274,7 @@ class DriftSearch:
             query_state=state,
             local_search=SimpleNamespace(search=_run_as_tasks(search, tasks)),
             context_builder=_copy(
-                builder, model=_hear(builder.model, embed), text_embedder=_KnownVectors(vectors)
+                builder, model=_observe(builder.model, embed), text_embedder=_KnownVectors(vectors)
             ),
             primer=_copy(primer, decompose_query=decompose_query),
         )

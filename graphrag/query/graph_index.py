@@ -86,35 +86,35 @@ class GraphIndex:
         data_dir: Path | str | None = None,
         options: SearchOptions | None = None,
         vectors: bool = True,
-        tells_changes: bool = True,
+        detects_changes: bool = True,
     ) -> "GraphIndex":
         """Open a project folder, leaving the working directory and the environment alone.
 
         ``data_dir`` is the folder of the tables, if it is not the one in the settings. With
         ``vectors=False`` tables and vectors are looked for by the first search that reads them,
-        which then raises the errors below. ``tells_changes`` as in ``read_header``. Raises
+        which then raises the errors below. ``detects_changes`` as in ``read_header``. Raises
         SettingsError if the settings can't be read. Raises IndexNotBuiltError if tables or vectors
         are missing, can't be read, or the vectors are another model's.
         """
         methods = ("local", "basic") if vectors else ()  # together they need all that others do
         header = await read_header(
-            root, data_dir, options or SearchOptions(), methods, tells_changes
+            root, data_dir, options or SearchOptions(), methods, detects_changes
         )
         index = cls(header, await open_tables(header.config))
         index._unchecked = None if vectors else Path(root)
         return index
 
     def under(self, header: IndexHeader, budget: str | None = None) -> "GraphIndex":
-        """Return the index with other settings of a method; both share what is made of tables.
+        """Return the index with other settings of a method; both share the parts made of tables.
 
         ``budget`` names the setting that bounds the context; None for the project's own.
         """
         if header is self.header and budget is None:
             return self
-        varied = GraphIndex(header, self.tables)
-        varied._shared, varied._unchecked = self._shared, self._unchecked
-        varied._budget = budget
-        return varied
+        index = GraphIndex(header, self.tables)
+        index._shared, index._unchecked = self._shared, self._unchecked
+        index._budget = budget
+        return index
 
     async def search(
         self,
@@ -180,7 +180,7 @@ class GraphIndex:
 
 
 class _Shared:
-    """Keeps what all searches of an index share; each part is made once, beside other searches."""
+    """Keeps the parts that all searches of an index share; each is made once, in a thread."""
 
     def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
         self._config, self._tables = header.config, tables

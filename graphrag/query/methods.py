@@ -1,4 +1,4 @@
-"""Lists the search methods, and what follows from a method's name alone."""
+"""Lists the search methods, and the properties that follow from a method's name alone."""
 
 from typing import Literal, get_args
 
@@ -25,7 +25,7 @@ AGENTIC_ROUNDS = 3
 """Most rounds of an agentic search, and so its most completions: one of them is the answer."""
 
 LONG = 400
-"""Most tokens of a text unit that is still read whole."""
+"""Most tokens of a text unit that is still read in full."""
 
 
 def section_name(method: str) -> str:
@@ -37,12 +37,12 @@ def section_name(method: str) -> str:
 
 
 def embeds(method: str) -> bool:
-    """Say whether a search method can't do without an embedding model and stored vectors."""
+    """Say whether a search method needs an embedding model and stored vectors."""
     return method not in ("global", "bm25", *GRAPH_METHODS)
 
 
 def need_of(method: str) -> Need | None:
-    """Return what a method needs of an index; None if that is not known.
+    """Return a method's need of an index; None if it is not known.
 
     It is not known of an oracle or of a method of the user's own. Vectors of entities and reports
     of communities count as graph, because they are made from one.
@@ -79,7 +79,7 @@ def has_budget(method: str) -> bool:
 
 
 def count_passages(n_tokens: int, size: int | None) -> int:
-    """Return how many passages a text of so many tokens has; 1 if it is read whole."""
+    """Return how many passages a text of so many tokens has; 1 if it is read in full."""
     if size is None or n_tokens <= max(LONG, size):
         return 1
     return max(2, round(n_tokens / size))

@@ -19,9 +19,9 @@ from graphrag.text.tokenize import unspaced_characters
 from graphrag.text.word_counts import WordCounts, count_words, pointers_of
 
 GAP = " [...] "
-"""Stands between passages of a text unit if others between them are left out."""
+"""Separates passages of a text unit if others between them are left out."""
 # Chosen on one film; 0.15 to 0.5 are as good at budgets of 2,000 tokens and more.
-_BESIDE = 0.3
+_NEIGHBOR_SHARE = 0.3
 _SPACE = re.compile(r"\s+")
 
 Unit = TypeVar("Unit")
@@ -30,7 +30,7 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True, slots=True)
 class Passage(Generic[Unit]):
-    """Holds a passage of a text unit.
+    """Contains a passage of a text unit.
 
     ``place`` is its number among all passages, ``number`` that in its text unit. ``cuts`` are the
     positions at which the text unit is cut.
@@ -64,11 +64,11 @@ class Passage(Generic[Unit]):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[Unit]):
-    """Holds what is shown of ranked passages.
+    """Contains the shown part of ranked passages.
 
     - ``units``: their text units, in the order of each one's best passage.
     - ``passages``: the passages that are shown, as they were ranked.
-    - ``in_part``: ids of the text units that are not shown whole.
+    - ``in_part``: ids of the text units that are not shown in full.
     - ``cost``: the cost of all text units.
     - ``is_full``: whether a passage did not fit.
     """
@@ -123,7 +123,7 @@ def show_passages(
 
 @dataclass(frozen=True, slots=True)
 class CutTexts:
-    """Holds the positions at which texts are cut into passages.
+    """Contains the positions at which texts are cut into passages.
 
     The passages of all texts are numbered together; those of text i begin at number ``first[i]``.
     ``cuts`` are the positions in all texts, one text after the other.
@@ -167,16 +167,16 @@ class Passages:
     def scores(self, question: str) -> npt.NDArray[np.float64]:
         """Return the BM25 score of each passage, 0 if it shares no word with a question.
 
-        The passages beside it in its text unit add 0.3 of their own scores.
+        The passages next to it in its text unit add 0.3 of their own scores.
         """
         scores = self._words.scores(question)
         if not len(self._cuts):
             return scores
         meet = self.rows[1:] == self.rows[:-1]
-        beside = np.zeros_like(scores)
-        beside[1:] += np.where(meet, scores[:-1], 0)
-        beside[:-1] += np.where(meet, scores[1:], 0)
-        return np.where(scores > 0, scores + _BESIDE * beside, scores)
+        neighbors = np.zeros_like(scores)
+        neighbors[1:] += np.where(meet, scores[:-1], 0)
+        neighbors[:-1] += np.where(meet, scores[1:], 0)
+        return np.where(scores > 0, scores + _NEIGHBOR_SHARE * neighbors, scores)
 
     def of(self, row: int) -> range:
         """Return the numbers of a text unit's passages."""
@@ -227,11 +227,11 @@ def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:
 def _between_words(text: str, target: int, reach: int) -> int | None:
     """Return the position between two words that is nearest to ``target``; None if out of reach."""
     start = max(0, target - reach)
-    places = [start + match.end() for match in _SPACE.finditer(text[start : target + reach])]
-    if places:
-        return min(places, key=lambda place: abs(place - target))
-    for place in range(target, min(target + reach, len(text))):
-        is_mark = unicodedata.category(text[place]).startswith("M")
-        if len(unspaced_characters(text[place - 1 : place + 1])) == 2 and not is_mark:
-            return place
+    positions = [start + match.end() for match in _SPACE.finditer(text[start : target + reach])]
+    if positions:
+        return min(positions, key=lambda position: abs(position - target))
+    for position in range(target, min(target + reach, len(text))):
+        is_mark = unicodedata.category(text[position]).startswith("M")
+        if len(unspaced_characters(text[position - 1 : position + 1])) == 2 and not is_mark:
+            return position
     return None

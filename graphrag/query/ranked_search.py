@@ -205,7 +205,7 @@ class Answering:
 
 
 class _FixedStore:
-    """Stands for a vector store that finds the same text units, whatever is looked for."""
+    """Replaces a vector store: it finds the same text units, whatever is looked for."""
 
     def __init__(self, units: "Sequence[TextUnit]") -> None:
         self._units = units
@@ -261,7 +261,7 @@ class AgenticSearch(RankedSearch):
     """
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question; ``context_data["searches"]`` lists what was searched for."""
+        """Answer a question; ``context_data["searches"]`` lists the queries."""
         k = self._answering.k
         rounds = [_Round(round=1, query=question)]
         first = ranked = await self._ranking(question, k)
@@ -276,14 +276,14 @@ class AgenticSearch(RankedSearch):
                 break
             rounds.append(_Round(round=len(rounds) + 1, query=query))
             ranked = await self._ranking(query, k)
-        # A last search that found little leaves room for what the question itself found.
+        # A last search with few hits leaves room for the question's own hits.
         passages = _merge(_merge(kept, ranked), first)
         outcome = await self._answering.answer(passages, question, on_text)
         outcome.context_data["searches"] = pd.DataFrame([asdict(search) for search in rounds])
         return replace(outcome, note=self._note)
 
     async def _ask_for_next(self, question: str, text: str, rounds: list[_Round]) -> str:
-        """Return what to search for next; "" if nothing is, or the model's reply can't be read."""
+        """Return the next query; "" if nothing is missing, or the model's reply can't be read."""
         earlier = "\n".join(f"- {' '.join(search.query.split())}" for search in rounds)
         prompt = f"{_PROMPT}{earlier}\n\n-----Sources-----\n{text}"
         current, problem = rounds[-1], ""

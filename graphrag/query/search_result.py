@@ -13,7 +13,7 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds a method's response, the records that it retrieved, and the text that its model saw.
+    """Contains a method's response, the records that it retrieved, and the text that its model saw.
 
     ``abstained``: whether the method itself found no answer; a refusal by its model is read from
     the calls. ``note``: what the method had to do without, and why, or "".
@@ -36,7 +36,7 @@ class SearchEngine(Protocol):
 
 @dataclass(eq=False, repr=False)
 class CountedSearchResult(tuple[Any, Any], SearchResult):
-    """Holds a search's response, context and cost; it is also the pair that the release returns.
+    """Contains a search's response, context and cost; also the pair that the release returns.
 
         response, context_data = result
 
@@ -45,7 +45,7 @@ class CountedSearchResult(tuple[Any, Any], SearchResult):
 
     - ``llm_calls``, ``prompt_tokens``, ``output_tokens`` (and their categories): of completions,
       failed and retried requests included; embeddings are in ``usage``.
-    - ``completion_time``: seconds, without waiting for a free place under a run's limit.
+    - ``completion_time``: seconds, without waiting for a free slot under a run's limit.
     - ``abstained``: whether the response is no answer, because the method found nothing to answer
       from or the model refused.
     - ``note``: what the method had to do without, and why, or "".

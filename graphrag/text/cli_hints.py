@@ -19,13 +19,13 @@ class Invocation:
     """Records the command that the user gave; paths in it are absolute.
 
     - ``words``: the subcommand, its arguments and flags.
-    - ``place``: the values of ``--root``, ``--config`` and ``--output``.
+    - ``paths``: the values of ``--root``, ``--config`` and ``--output``.
     - ``resumes``: whether the command takes ``--resume``.
     """
 
     program: tuple[str, ...]
     words: tuple[str, ...] = ()
-    place: Mapping[str, str] = field(default_factory=dict[str, str])
+    paths: Mapping[str, str] = field(default_factory=dict[str, str])
     resumes: bool = False
 
 
@@ -34,8 +34,8 @@ _PLAIN = Invocation(("graphrag", "eval"), resumes=True)
 _PROGRAM, _HERE = "@graphrag-eval@", "@here@"
 _END = f" {_HERE} {_HERE}"
 _LINE = re.compile(f"{_PROGRAM}.*?(?:{_END}|$)")
-_ANYWHERE = Invocation((_PROGRAM,), place={_HERE: _HERE})
-"""Placeholders for the program and the place, made of words that a shell takes as they are."""
+_ANYWHERE = Invocation((_PROGRAM,), paths={_HERE: _HERE})
+"""Placeholders for the program and the paths, made of words that a shell takes as they are."""
 _INVOCATION: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
@@ -58,16 +58,16 @@ def say_instead(word: str, by: str) -> None:
     remember(replace(command, words=tuple(by if w == word else w for w in command.words)))
 
 
-def move_to(place: Mapping[str, str]) -> None:
-    """Replace the place of the command that was given: its root, configuration and output."""
-    remember(replace(current_command(), place=place))
+def move_to(paths: Mapping[str, str]) -> None:
+    """Replace the paths of the command that was given: its root, configuration and output."""
+    remember(replace(current_command(), paths=paths))
 
 
 @contextmanager
 def anywhere() -> Generator[None]:
     """Make command lines with placeholders inside the ``with`` block.
 
-    The lines can be stored; :func:`as_given_here` later fills in the program and the place.
+    The lines can be stored; :func:`as_given_here` later fills in the program and the paths.
     """
     token = _INVOCATION.set(_ANYWHERE)
     try:
@@ -86,8 +86,8 @@ def complete_lines(text: str, command: Invocation) -> str:
 
     The text was made inside :func:`anywhere`.
     """
-    place = _join(*chain(*_place_of_others(command).items()))
-    text = text.replace(_END, f" {place}" if place else "")
+    paths = _join(*chain(*_paths_of_others(command).items()))
+    text = text.replace(_END, f" {paths}" if paths else "")
     return text.replace(_PROGRAM, _join(*command.program))
 
 
@@ -105,12 +105,12 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     before = ("", *command.words)
     words = [new.get(name, word) for name, word in zip(before, command.words, strict=False)]
     kept = [word for word in words if word != but]
-    return eval_line(*kept, *chain(*command.place.items()), *([flag] if flag else []))
+    return eval_line(*kept, *chain(*command.paths.items()), *([flag] if flag else []))
 
 
 def config_name() -> str:
     """Return the file name of the configuration that the given command reads."""
-    return Path(current_command().place.get("--config", "eval_config.yaml")).name
+    return Path(current_command().paths.get("--config", "eval_config.yaml")).name
 
 
 def eval_line(*words: str | Path) -> str:
@@ -119,19 +119,19 @@ def eval_line(*words: str | Path) -> str:
 
 
 def eval_line_here(*words: str | Path) -> str:
-    """Return a command line of ``graphrag eval`` with the place of the command that was given.
+    """Return a command line of ``graphrag eval`` with the paths of the command that was given.
 
     A file named by ``--output`` is left out, because other commands take only a folder.
     """
-    return eval_line(*words, *chain(*_place_of_others(current_command()).items()))
+    return eval_line(*words, *chain(*_paths_of_others(current_command()).items()))
 
 
-def _place_of_others(command: Invocation) -> dict[str, str]:
-    place = dict(command.place)
-    output = place.get("--output", "")
+def _paths_of_others(command: Invocation) -> dict[str, str]:
+    paths = dict(command.paths)
+    output = paths.get("--output", "")
     if output.lower().endswith(".json") and not Path(output).is_dir():
-        del place["--output"]
-    return place
+        del paths["--output"]
+    return paths
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:
@@ -140,8 +140,8 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    place = {**current_command().place, "--output": str(folder.absolute())}
-    return eval_line(*words, *chain(*place.items()))
+    paths = {**current_command().paths, "--output": str(folder.absolute())}
+    return eval_line(*words, *chain(*paths.items()))
 
 
 def release_line(*words: str | Path) -> str:

@@ -120,7 +120,7 @@ def test_a_dry_run_asks_nothing(evaluation, server):
         (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
         (
             ("--max-cost", "0.0000001", "-n", "99", "--kinds", "link"),
-            "places to draft link questions from; 99 were wanted.",
+            "sources to draft link questions from; 99 were wanted.",
         ),
     ],
 )

@@ -197,7 +197,7 @@ def test_vectors_without_their_files_are_called_that(copied):
     made = flat(graphrag("eval", "init", "--root", root))
     assert methods_of(root) == ["tog", "ppr", "bm25"]
     assert "_versions is missing (a line *.manifest in a .gitignore leaves it out)" in made
-    assert "holds pointers of Git LFS; fetch the files with: git lfs pull" in made
+    assert "contains pointers of Git LFS; fetch the files with: git lfs pull" in made
 
 
 def test_an_embedding_model_of_another_length_is_named(copied, server):

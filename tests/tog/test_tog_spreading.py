@@ -254,7 +254,7 @@ def test_a_name_is_as_rare_as_its_words():
     texts = [*["Mr. Moustafa sits alone."] * 8, "Old Moustafa, mr. who?", "A maid.", "A key."]
     store = graph_of(*called(texts, ["MOUSTAFA", "MR. MOUSTAFA", "MAID"]))
     short, long, maid = 0, 1, 2
-    assert [store.standing(name) for name in (short, long, maid)] == [9, 8, 1]
+    assert [store.frequency(name) for name in (short, long, maid)] == [9, 8, 1]
     assert store.names_in("Did Moustafa call the maid?") == [maid, short]
     weights = find_seeds([maid, short], {0: 1.0}, store).names
     assert weights[maid] == pytest.approx(9 * weights[short])

@@ -166,7 +166,7 @@ def note_command(context: typer.Context, paths: Paths) -> None:
         Invocation(
             program=runnable(path),
             words=(*names, *arguments, *options),
-            place=paths.flags(),
+            paths=paths.flags(),
             resumes=any(parameter.name == "resume" for parameter in context.command.params),
         )
     )

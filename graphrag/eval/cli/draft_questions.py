@@ -76,7 +76,7 @@ class _Job:
     @property
     def assertions(self) -> dict[str, list[Assertion]]:
         """The assertions that were kept, by the ids of their rows."""
-        return {k: v for drafted in self.drafted.values() for k, v in drafted.held.items()}
+        return {k: v for drafted in self.drafted.values() for k, v in drafted.assertions.items()}
 
 
 def draft_questions(paths: Paths, flags: DraftFlags) -> int:
@@ -196,7 +196,8 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
                 if rows is None:
                     await drafter.draft(materials[key], quotas[key], questions, drafted)
                 else:
-                    await drafter.hold([r for r in job.bare if r.imdb_key == key], drafted)
+                    rows_of_key = [row for row in job.bare if row.imdb_key == key]
+                    await drafter.draft_assertions(rows_of_key, drafted)
             if drafted.short or rows is not None:
                 calls.drop_last(drafted.unread)
             questions += [draft.question for draft, _ in drafted.kept]
@@ -234,7 +235,7 @@ def _count_calls(
 ) -> tuple[int, int]:
     """Return the number of calls if every draft is kept, and the most that it can take.
 
-    Prints where an index offers fewer places than the number of questions wanted.
+    Prints where an index offers fewer sources than the number of questions wanted.
     """
     least = most = 0
     for key, by_kind in quotas.items():
@@ -249,12 +250,12 @@ def _count_calls(
 
 
 def _describe_shortage(kind: str, there: int, wanted: int) -> str:
-    """Return a clause on an index with too few places to draft questions of a kind from."""
+    """Return a clause on an index with too few sources to draft questions of a kind from."""
     if there:
         return (
-            f"only {counted(there, 'place')} to draft {kind} questions from; {wanted} were wanted"
+            f"only {counted(there, 'source')} to draft {kind} questions from; {wanted} were wanted"
         )
-    lacking = "name that joins a few of its texts" if kind == "link" else "place for it"
+    lacking = "name that joins a few of its texts" if kind == "link" else "source for it"
     return f"no {lacking}, so no question of kind {kind} can be drafted ({wanted} wanted)"
 
 

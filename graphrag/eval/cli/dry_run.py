@@ -1,4 +1,4 @@
-"""Estimates what a run would take (``--dry-run``): calls, tokens and dollars of each method.
+"""Estimates the calls, tokens and dollars of each method of a run, for ``--dry-run``.
 
 There are two estimates. The most that a run can take follows from the settings, retries left out.
 Where the settings set no bound it is None, shown as "open": global and DRIFT search ask once for
@@ -81,7 +81,9 @@ class Reckoning:
         """Return the prompt tokens of a verdict; ``n_read``: tokens of the texts it reads."""
         return self.count(prompt) + self.around + int(n_read * self.as_json)
 
-    def material(self, sample: Sample, answer: int, context: int, other: int = 0) -> dict[str, int]:
+    def field_tokens(
+        self, sample: Sample, answer: int, context: int, other: int = 0
+    ) -> dict[str, int]:
         """Return field -> tokens of the texts that a judge may read of a response.
 
         ``other``: tokens of the second answer, for a judge that compares two.
@@ -118,7 +120,7 @@ LIKELY = Reckoning(
     answer=100,
     reply=50,
 )
-"""What is expected of contexts as long as the texts allow, and answers of a short paragraph."""
+"""Expected: contexts as long as the texts allow, and answers of a short paragraph."""
 
 
 class _Search(NamedTuple):
@@ -197,7 +199,7 @@ class DryRun:
         for (scorer, a, b), sample in product(pairs, samples):
             if scorer.asks(sample):
                 other, _ = answers.get((sample.id, b), (0, 0))
-                read = reckoning.material(sample, *answers.get((sample.id, a), (0, 0)), other)
+                read = reckoning.field_tokens(sample, *answers.get((sample.id, a), (0, 0)), other)
                 n_calls += scorer.n_calls
                 n_tokens += self._judging(scorer, read)
         return n_calls, n_tokens
@@ -316,23 +318,23 @@ class DryRun:
             return
         sample, config, reckoning = unit.sample, self.plan.config, self.reckoning
         judge = config.judge
-        material = reckoning.material(sample, search.answer, search.context)
+        of_fields = reckoning.field_tokens(sample, search.answer, search.context)
         for name in judgeable(sample, config.metrics, config.judges_claims):
             if name == FAITHFULNESS and config.judges_claims:
                 claims = judge.max_output_tokens  # those of the reply that splits
                 claims = min(claims, 2 * search.answer) if reckoning.answer else claims
-                split = reckoning.judging(SPLIT_PROMPT, material["question"] + search.answer)
+                split = reckoning.judging(SPLIT_PROMPT, of_fields["question"] + search.answer)
                 read = reckoning.judging(RULING_PROMPT, search.context + claims)
                 yield 2 * judge.repeats, judge.repeats * (split + read)
                 continue
             metric = JUDGED_METRICS[name]
-            read = sum(material[field] for field in metric.fields)
+            read = sum(of_fields[field] for field in metric.fields)
             yield judge.repeats, judge.repeats * reckoning.judging(metric.prompt, read)
         for kind in list_further(config, [sample]):
-            yield SCORERS[kind].n_calls, self._judging(SCORERS[kind], material)
+            yield SCORERS[kind].n_calls, self._judging(SCORERS[kind], of_fields)
 
-    def _judging(self, scorer: Scorer, material: Mapping[str, int]) -> int:
-        read = sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
+    def _judging(self, scorer: Scorer, of_fields: Mapping[str, int]) -> int:
+        read = sum(of_fields[field] for field in scorer.reads) + scorer.n_further_tokens
         return scorer.n_calls * self.reckoning.judging(scorer.prompt, read)
 
 
@@ -360,7 +362,7 @@ def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
 async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]]:
     """Return index -> tokens of its text units, the largest first.
 
-    Indexes that don't tell how many tokens their text units have are left out.
+    Indexes without token counts of their text units are left out.
     """
     by_index: dict[str, list[int]] = {}
     for key, header in headers.items():
@@ -370,7 +372,7 @@ async def count_units(headers: Mapping[str, IndexHeader]) -> dict[str, list[int]
 
 
 async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) -> None:
-    """Print what a run is expected to take and the most that it can; send nothing.
+    """Print the expected and the most calls, tokens and dollars of a run; send nothing.
 
     ``unbuilt``: the keys of indexes that are not built. Only their settings are known.
     """
@@ -453,7 +455,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
 def _expected(
     run: DryRun, likely: Mapping[str, Figures], dollars: Mapping[str, float | None]
 ) -> str:
-    """Return, as text, what all methods and their comparisons are expected to take."""
+    """Return the expected tokens and dollars of all methods and comparisons, as text."""
     tokens = sum_known(figures.prompt_tokens for figures in likely.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"

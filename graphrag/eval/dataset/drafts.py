@@ -20,7 +20,7 @@ KNOWN = "known"
 """Tag of questions that were kept although a model answered them without any text."""
 _ALIKE = 0.8
 """Share of the words of two questions that both have (Jaccard), from which they count as one."""
-# English alone: questions in other languages are held to the remaining checks.
+# English alone: questions in other languages get only the remaining checks.
 _POINTING = re.compile(
     r"\b(?:the|this|that|these|those) (?:above |given |following |same |said )?(?:text|passage|"
     r"document|excerpt|article|report|advisory|author|speaker|narrator|man|woman|boy|girl|person|"
@@ -49,7 +49,7 @@ _MARKS = (
 )
 """Apostrophes, quotation marks, dashes: those of one kind are equal when a quote is searched."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
-_SAYS_LITTLE = "name title kind"
+_VAGUE_NOUNS = "name title kind"
 # The 20 of "20 years", but not that of "U-20"; the I of "Grade I", which is not a term.
 _ALONE = re.compile(r"(?!^A\b)(?<![\w-])(?:\d+(?:[.,]\d+)*\w*|[A-Z])(?![\w-])")
 _NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, os.path
@@ -64,8 +64,8 @@ class Cause(StrEnum):
     UNREADABLE = "a reply of the model can't be used"
     NO_QUESTION = "the model found no sound question there"
     NO_QUOTES = "it quotes nothing, or too few texts"
-    NOT_IN_TEXT = "a quote does not stand in its text"
-    TELLS_ANSWER = "the answer stands in the question"
+    NOT_IN_TEXT = "a quote does not occur in its text"
+    REVEALS_ANSWER = "the answer occurs in the question"
     NO_SUBJECT = "it does not name what it asks about"
     DUPLICATE = "the same is asked already"
     ORACLE_FAILS = "the quotes do not answer it"
@@ -116,7 +116,7 @@ class Draft:
     - ``quotes``: copied letter by letter from the ``passages`` that the model was shown; for an
       unanswerable question, the near miss.
     - ``difficulty``: easy, medium or hard, as the model says.
-    - ``assertions``: for a global question, what an answer must say.
+    - ``assertions``: for a global question, the statements that an answer must make.
     """
 
     kind: str
@@ -133,8 +133,8 @@ class Draft:
         """Whether it offers alternatives to choose from: "A or B?", "Of A and B?"."""
         between = _OR_AND if _CHOICE.search(self.question) else _OR
         words = {*terms(self.answer)}
-        held = [words <= {*terms(part)} for part in between.split(self.question)]
-        return any(one != other for one, other in pairwise(held))
+        names_it = [words <= {*terms(part)} for part in between.split(self.question)]
+        return any(one != other for one, other in pairwise(names_it))
 
     @property
     def sources(self) -> tuple[Passage, ...]:
@@ -151,7 +151,7 @@ class Draft:
     ) -> dict[str, JsonValue]:
         """Return the draft as a row of a dataset.
 
-        ``key`` is the key of its index. ``proofs`` is what the models said about it.
+        ``key`` is the key of its index. ``proofs`` are the models' replies about it.
         ``is_rehearsal``: whether it gets the tag ``REHEARSAL``.
         """
         is_answerable = self.kind != "unanswerable"
@@ -191,9 +191,9 @@ def check_draft(draft: Draft, past: Sequence[str], others: Sequence[Draft] = ())
         return Cause.NOT_IN_TEXT
     if draft.kind == "link" and len(draft.sources) < least:
         return Cause.NO_QUOTES
-    is_told = draft.kind in ("fact", "link") and _tells_answer(draft.question, draft.answer)
-    if is_told and not draft.lets_choose:
-        return Cause.TELLS_ANSWER
+    is_revealed = draft.kind in ("fact", "link") and _reveals_answer(draft.question, draft.answer)
+    if is_revealed and not draft.lets_choose:
+        return Cause.REVEALS_ANSWER
     if not _names_subject(draft.question):
         return Cause.NO_SUBJECT
     asks_again = any(_alike(draft.question, other) for other in past)
@@ -215,7 +215,7 @@ def _any_form_of(letter: str) -> str:
     return re.escape(letter) if marks is None else f"[{marks}]"
 
 
-def _tells_answer(question: str, answer: str) -> bool:
+def _reveals_answer(question: str, answer: str) -> bool:
     words = terms(answer)
     is_there = bool(words) and set(words) <= set(terms(question))
     return is_there and {*_ALONE.findall(answer)} <= {*_ALONE.findall(question)}
@@ -232,7 +232,7 @@ def _names_subject(question: str) -> bool:
         return True
     if _replaces_name(question):
         return False
-    return not _PRONOUN.search(question) and len({*terms(question)} - {*terms(_SAYS_LITTLE)}) > 1
+    return not _PRONOUN.search(question) and len({*terms(question)} - {*terms(_VAGUE_NOUNS)}) > 1
 
 
 def _replaces_name(question: str) -> bool:

@@ -419,10 +419,10 @@ class RubricJudge(JudgeModel):
         """
         if concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")
-        places = asyncio.Semaphore(concurrency)
+        slots = asyncio.Semaphore(concurrency)
 
         async def grade(result: EvaluableQueryResult) -> LLMEvaluation:
-            async with places:
+            async with slots:
                 return await self.evaluate(result)
 
         async with asyncio.TaskGroup() as group:

@@ -162,7 +162,7 @@ class Scorer:
         """Return part -> its number in a grading; None for a part without a score."""
         return self.read(value, self.parts)
 
-    def tell(self, value: Mapping[str, object]) -> Iterable[str]:
+    def lines(self, value: Mapping[str, object]) -> Iterable[str]:
         """Return the lines that describe the grading of one answer."""
         if [*value] == ["failure"]:
             failure = cast("Mapping[str, object]", value["failure"])

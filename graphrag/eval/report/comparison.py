@@ -15,7 +15,7 @@ from graphrag.eval.report.cost_comparison import format_budget
 from graphrag.eval.report.formatting import EACH_ALONE, money, share
 from graphrag.eval.report.recommendation import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.table import Line, Part, Table, Value
-from graphrag.eval.results.handicaps import Handicaps, tell_handicaps
+from graphrag.eval.results.handicaps import Handicaps, format_handicaps
 from graphrag.eval.results.method_conditions import read_conditions
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.stats.family import describe_tests
@@ -99,7 +99,7 @@ def _describe_handicaps(comparison: RunComparison) -> str:
 
 
 def _by_run(now: Handicaps, then: Handicaps) -> list[tuple[str, str]]:
-    texts = tell_handicaps(now), tell_handicaps(then)
+    texts = format_handicaps(now), format_handicaps(then)
     if texts[0] == texts[1]:
         return [("in both runs", texts[0])]
     return [("in the new run", texts[0]), ("in the baseline", texts[1])]

@@ -149,7 +149,7 @@ def _verdicts(result: QueryResult) -> list[str]:
 def _grades(result: QueryResult, names: Iterable[str]) -> Iterator[str]:
     """Yield the verdicts of further judges on an answer, in the words of each."""
     for scorer in filter(None, map(SCORERS.find, names)):
-        yield from scorer.tell(result.grades[scorer.name])
+        yield from scorer.lines(result.grades[scorer.name])
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:

@@ -13,7 +13,7 @@ from graphrag.eval.report.recommendation_by_group import answer_kinds
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.handicaps import explain_handicaps, tell_handicaps
+from graphrag.eval.results.handicaps import explain_handicaps, format_handicaps
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.label_correction import MIN_LABELS
@@ -97,7 +97,7 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
     answer = _Basis(results, analysis).answer()
-    if handicaps := tell_handicaps(results.conditions.handicaps):
+    if handicaps := format_handicaps(results.conditions.handicaps):
         headline = f"{answer.headline.removesuffix('.')}, with {handicaps}."
         reasons = " ".join(explain_handicaps(results.conditions.handicaps))
         answer = replace(answer, headline=headline, conditions=reasons)

@@ -41,7 +41,7 @@ COMPLETE, PARTIAL = "report", "report without indexes"
 class KeptReport:
     """The printed report of a run, as it is kept.
 
-    Its command lines have no program or place yet, see :func:`anywhere` in ``cli_hints``: the lines
+    Its command lines have no program or paths yet, see :func:`anywhere` in ``cli_hints``: the lines
     that are printed get those of the command that prints them.
 
     - ``brief``, ``full``: the lines and tables of either form.
@@ -65,8 +65,8 @@ class KeptReport:
 
     @property
     def written_by(self) -> Invocation:
-        """The command whose program and place the page's command lines have."""
-        return Invocation(tuple(self.program), place=self.place)
+        """The command whose program and paths the page's command lines have."""
+        return Invocation(tuple(self.program), paths=self.place)
 
     def parts(self, full: bool) -> list[Part]:
         """Return the lines and tables, with command lines as the running command has them."""

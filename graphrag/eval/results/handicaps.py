@@ -83,7 +83,7 @@ _WHAT = {"words alone ranked the texts": "vectors"}
 """The beginning of a search's note -> what the search did without."""
 
 
-def tell_handicaps(conditions: Handicaps) -> str:
+def format_handicaps(conditions: Handicaps) -> str:
     """Return which methods had to do without what, as the end of a sentence; "" if none had to."""
     groups: dict[str, list[str]] = {}
     for method, handicaps in conditions.items():

@@ -1,4 +1,4 @@
-"""Chooses what questions are drafted from: text units, paths of the graph, communities."""
+"""Chooses the texts that questions are drafted from: text units, graph paths, communities."""
 
 import random
 import re
@@ -42,7 +42,7 @@ def find_quote(text: str, quote: str) -> str:
 class Material:
     """The material of one question: the passages that it is drafted from.
 
-    ``about`` says what joins the passages, "" for one passage; ``form``: the form of question
+    ``about`` describes what joins the passages, "" for one passage; ``form``: the form of question
     preferred for a link ("bridge", "comparison" or "set").
     """
 
@@ -102,7 +102,7 @@ class Materials:
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
         """Return the ``k`` text units that BM25 ranks highest for a question.
 
-        The first call counts the words of all texts, unless the counts are kept beside the index.
+        The first call counts the words of all texts, unless the counts are kept next to the index.
         """
         scores = self._texts.passages(None).scores(question)
         return tuple(self._passage(unit) for unit, _ in best_of(scores, k))

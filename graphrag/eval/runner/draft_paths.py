@@ -36,8 +36,8 @@ class GraphPaths:
         self._ends: _Ints = codes.reshape(2, n)
         self._of_entity = _Lists(codes, np.tile(np.arange(n), 2), len(names))
         edges, mentioned = self._rows.entries("text_unit_ids")
-        found = compute.index_in(mentioned, value_set=arrow.array(units, mentioned.type))
-        numbers: _Ints = compute.fill_null(found, -1).to_numpy().astype(np.int64)
+        positions = compute.index_in(mentioned, value_set=arrow.array(units, mentioned.type))
+        numbers: _Ints = compute.fill_null(positions, -1).to_numpy().astype(np.int64)
         edges, numbers = edges[numbers >= 0], numbers[numbers >= 0]
         self._of_edge = _Lists(edges, numbers, n)
         self._of_unit = _Lists(numbers, edges, len(units))

@@ -1,4 +1,4 @@
-"""Drafts questions from an index by a model, and keeps those that further calls prove."""
+"""Drafts questions from an index by a model, and keeps those that further calls confirm."""
 
 import asyncio
 from collections import Counter
@@ -40,7 +40,7 @@ from graphrag.query.client.usage import CallLog, Usage, measure_calls
 _S = TypeVar("_S", Draft, Material, Sample)
 _T = TypeVar("_T")
 Proofs: TypeAlias = dict[str, JsonValue]
-"""What the models answered about a draft, see ``Draft.row``."""
+"""The models' replies about a draft, see ``Draft.row``."""
 MOST_TRIES = 4
 """Most drafts that are tried for each question that is wanted."""
 CALLS_A_DRAFT = {"fact": 6, "link": 10, "global": 8, "unanswerable": 2}
@@ -248,7 +248,7 @@ class ThrownAway:
 class Drafted:
     """The result of drafting from one index.
 
-    - ``held``: id of a dataset's row -> the assertions kept for it.
+    - ``assertions``: id of a dataset's row -> the assertions kept for it.
     - ``short``: kind -> number of questions missing because materials or tries ran out.
     - ``n_kept_calls``: calls among ``usages`` that an earlier draft stored and that were not sent
       again.
@@ -257,7 +257,7 @@ class Drafted:
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
-    held: dict[str, list[Assertion]] = field(default_factory=dict[str, list[Assertion]])
+    assertions: dict[str, list[Assertion]] = field(default_factory=dict[str, list[Assertion]])
     thrown_away: list[ThrownAway] = field(default_factory=list[ThrownAway])
     usages: list[Usage] = field(default_factory=list[Usage])
     short: dict[str, int] = field(default_factory=dict[str, int])
@@ -300,7 +300,7 @@ def _throw_away(subject: Draft | Material | Sample, cause: Cause, detail: str = 
 
 
 class Drafter:
-    """Drafts questions and proves them.
+    """Drafts questions and checks them.
 
     - ``model``: drafts, answers and judges; as for LLMJudge.
     - ``new_log``: makes the log of one draft's calls, with the limit and journal that all share.
@@ -352,17 +352,17 @@ class Drafter:
                 drafted.short[kind] = len(open_)
         return drafted
 
-    async def hold(self, samples: Sequence[Sample], drafted: Drafted) -> None:
+    async def draft_assertions(self, samples: Sequence[Sample], drafted: Drafted) -> None:
         """Propose assertions for dataset rows; keep those that the row's answer and quotes support.
 
-        ``drafted.held`` is filled as rows end. Raises RunStoppedError like :meth:`draft`.
+        ``drafted.assertions`` is filled as rows end. Raises RunStoppedError like :meth:`draft`.
         """
         for start in range(0, len(samples), _AT_ONCE):
             batch = samples[start : start + _AT_ONCE]
             outcomes = await self._ask_together(batch, self._propose_assertions, drafted)
             for sample, outcome in zip(batch, outcomes, strict=True):
                 if outcome is not None:
-                    drafted.held[sample.id], left = outcome
+                    drafted.assertions[sample.id], left = outcome
                     drafted.thrown_away += (
                         _throw_away(sample, Cause.NOT_BORNE_OUT, assertion.text)
                         for assertion in left
@@ -401,8 +401,8 @@ class Drafter:
                 sound.append(draft)
             else:
                 into.thrown_away.append(_throw_away(draft, cause))
-        proofs = await self._ask_together(sound, lambda draft: self._prove(draft, materials), into)
-        kept = [proven for proven in proofs if proven is not None]
+        checked = await self._ask_together(sound, lambda draft: self._check(draft, materials), into)
+        kept = [each for each in checked if each is not None]
         into.kept += kept
         return [draft for draft, _ in kept]
 
@@ -437,8 +437,8 @@ class Drafter:
         )
         return [None if isinstance(end, BaseException) else end for end in ends]
 
-    async def _ask(self, reply_form: type[Form], prompt: str, **material: object) -> Form:
-        reply = await self._model.ask(fill_prompt(prompt, material), reply_form)
+    async def _ask(self, reply_form: type[Form], prompt: str, **values: object) -> Form:
+        reply = await self._model.ask(fill_prompt(prompt, values), reply_form)
         if isinstance(reply, Unanswered):
             raise _no_reply(reply.failure)
         return reply
@@ -487,8 +487,8 @@ class Drafter:
             asker=asker,
         )
 
-    async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
-        """Return a proven draft as it is kept, and what was said of it; cheap proofs come first."""
+    async def _check(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
+        """Return a checked draft as it is kept, and its proofs; cheap checks come first."""
         if draft.kind == "unanswerable":
             best = await asyncio.to_thread(materials.best, draft.question)
             oracle = await self._oracle(draft.question, [*dict.fromkeys((*draft.passages, *best))])
@@ -497,7 +497,7 @@ class Drafter:
             return draft, {"oracle": None}
         oracle = None
         if draft.kind == "global":
-            draft, oracle = await self._prove_global(draft)
+            draft, oracle = await self._check_global(draft)
         closed = await self._ask(_OracleReply, CLOSED_BOOK_PROMPT, question=draft.question)
         is_known = closed.found and await self._accepts(draft, closed)
         if is_known and not self._keeps_known:
@@ -506,10 +506,10 @@ class Drafter:
         notes |= {KNOWN: True} if is_known else {}
         if oracle is not None:
             return draft, {"oracle": oracle.answer, **notes}
-        holding = {
+        sources = {
             quote: next(p for p in draft.passages if quote in p.text) for quote in draft.quotes
         }
-        quotes = [replace(passage, text=quote) for quote, passage in holding.items()]
+        quotes = [replace(passage, text=quote) for quote, passage in sources.items()]
         oracle = await self._oracle(draft.question, quotes)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
@@ -520,10 +520,10 @@ class Drafter:
             cause = Cause.JUDGES_DIFFER if is_right or is_same else Cause.ORACLE_FAILS
             raise _Failed(cause, oracle.answer)
         if draft.kind == "link":
-            await self._prove_link(draft, materials)
+            await self._check_link(draft, materials)
         return draft, {"oracle": oracle.answer, **notes}
 
-    async def _prove_link(self, draft: Draft, materials: Materials) -> None:
+    async def _check_link(self, draft: Draft, materials: Materials) -> None:
         """Check that no text can be left out; two similar texts replace it, to prevent a guess."""
         most = len(draft.passages) + _N_DISTRACTORS
         best = await asyncio.to_thread(materials.best, draft.question, most)
@@ -534,7 +534,7 @@ class Drafter:
             if without.found and await self._is_right(draft, without):
                 raise _Failed(Cause.ONE_TEXT_DOES, passage.document)
 
-    async def _prove_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
+    async def _check_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
         """Return the draft with the assertions that its texts support; at most one may be missing.
 
         Checks that its answer meets these assertions, and that no single document does (or no
@@ -546,17 +546,17 @@ class Drafter:
         # The statements are checked against the texts, not against the oracle's words.
         texts = "\n\n".join(passage.text for passage in draft.passages)
         ruled = (await self._rule_on(draft.question, texts, draft.assertions)).rulings
-        held = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
-        is_whole = len(held) >= len(ruled) - 1 and any(a.weight == "vital" for a in held)
-        if not is_whole:
+        supported = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
+        has_vital = any(assertion.weight == "vital" for assertion in supported)
+        if len(supported) < len(ruled) - 1 or not has_vital:
             raise _Failed(Cause.ORACLE_FAILS, "its assertions do not follow from the texts")
-        draft = replace(draft, assertions=held)
-        if not (await self._rule_on(draft.question, draft.answer, held)).is_whole:
-            raise _Failed(Cause.ORACLE_FAILS, "its answer does not say what it is held to")
+        draft = replace(draft, assertions=supported)
+        if not (await self._rule_on(draft.question, draft.answer, supported)).is_whole:
+            raise _Failed(Cause.ORACLE_FAILS, "its answer does not meet its assertions")
         by_document = grouped((passage.document, passage.text) for passage in draft.passages)
         documents = ["\n\n".join(parts) for parts in by_document.values()]
         for text in documents if len(documents) > 1 else (p.text for p in draft.passages):
-            if (await self._rule_on(draft.question, text, held)).is_whole:
+            if (await self._rule_on(draft.question, text, supported)).is_whole:
                 raise _Failed(Cause.ONE_TEXT_DOES, text)
         return draft, oracle
 

@@ -19,7 +19,7 @@ async def ask_in_thread(work: Callable[[], T]) -> T:
         try:
             result = context.run(work)
         except BaseException as error:
-            # A future can't hold StopIteration.
+            # A future can't raise StopIteration.
             passes = isinstance(error, (Exception, SystemExit)) and type(error) is not StopIteration
             with contextlib.suppress(InvalidStateError):
                 outcome.set_exception(error if passes else RuntimeError(repr(error)))

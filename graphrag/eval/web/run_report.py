@@ -106,13 +106,13 @@ class Report:
             folder=folder if any(folder in line for line in lines) else None,
             commands=list(dict.fromkeys([show, *chain(*map(find_lines, lines))])),
             program=command.program,
-            place=command.place,
+            place=command.paths,
         )
 
     def page(self) -> Iterator[str]:
         """Yield the run's page in pieces."""
         about = self.description
-        no_root = bool(current_command().place) or about.config.root == Path()
+        no_root = bool(current_command().paths) or about.config.root == Path()
         root = () if no_root else ("--root", about.config.root)
         show = eval_line_here("show", about.run.run_id, *root) if about.is_stored else ""
         commands = {

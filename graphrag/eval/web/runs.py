@@ -428,7 +428,7 @@ def _means(store: EvaluationStore, run: Run, metrics: Sequence[str]) -> Table:
         title += " of what is done so far; not a result"
         note = (
             "Quick answers come first, so this is not a fair sample of the run. Each interval "
-            "holds for one look: don't stop because it looks good."
+            "is valid for one look: don't stop because it looks good."
         )
     return replace(means_table(metrics, outcomes), title=title, note=note) if all_rows else Table()
 

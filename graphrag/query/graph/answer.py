@@ -1,6 +1,6 @@
 """Builds the context of a model call, asks the model, and turns its reply into a cited answer.
 
-The answer comes with data frames that tell the course of the search.
+The answer comes with data frames that record the course of the search.
 """
 
 import re
@@ -48,7 +48,7 @@ WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)
 _OWN_CITATION = re.compile(rf"\s*{CITATION.pattern}", re.IGNORECASE)
 _HALF_CITATION = re.compile(r"\s*\[(?:D(?:a(?:t(?:a)?)?)?)?$")
 _N_ATTEMPTS = 2
-# No token budget holds more passages.
+# No token budget has room for more passages.
 _MAX_PASSAGES = 300
 _N_CACHED_COUNTS = 2048
 
@@ -62,7 +62,7 @@ class Context:
     - ``n_tokens``: tokens of the headings and of each line, each counted alone.
     - ``passages``: place of each passage shown -> id of its text unit.
     - ``sources``: the text units shown, each with only the passages of its text that are shown.
-    - ``in_part``: ids of the text units that are not shown whole.
+    - ``in_part``: ids of the text units that are not shown in full.
     - ``relationships``, ``entities``: by row of their table.
     """
 
@@ -116,8 +116,8 @@ _CELLS: dict[type[_TableRow], Callable[[_TableRow], Sequence[object]]] = {
 }
 """The cells that are shown of a row, by its type."""
 _TOKENS_OF_HEADINGS = 50
-_TOLD_BESIDE_TEXTS = 200
-"""Characters of a relationship's description that are shown beside texts."""
+_SHORT_DESCRIPTION = 200
+"""Characters of a relationship's description that are shown next to texts."""
 
 
 def _line(row: _TableRow) -> str:
@@ -142,7 +142,7 @@ class Grounder:
         """Build a context from the relationships, then the passages, that fit, in the order given.
 
         Passages are given by place. They take up to ``n_texts`` tokens. The first ``n_kept``
-        passages may take the whole budget; so may any passage if otherwise none would fit. Beside
+        passages may take the full budget; so may any passage if otherwise none would fit. Next to
         passages, only the beginning of a relationship's description is shown: between main
         characters a description is longer than a text. Without passages, the entities at the ends
         of the relationships are shown instead.
@@ -152,7 +152,7 @@ class Grounder:
         for row in relationships:
             edge = self._store.relationship_row(row)
             if places:
-                edge = replace(edge, description=shorten(edge.description, _TOLD_BESIDE_TEXTS))
+                edge = replace(edge, description=shorten(edge.description, _SHORT_DESCRIPTION))
             if self._takes(context, _line(edge)):
                 context.relationships[row] = edge
         room = self._budget - context.n_tokens
@@ -187,7 +187,7 @@ class Grounder:
         return self._finish(context)
 
     def _finish(self, context: Context) -> Context:
-        """Write the context's text, and drop rows while the whole text exceeds the budget.
+        """Write the context's text, and drop rows while the full text exceeds the budget.
 
         Tokens of joined lines may be a few more than those of the lines counted one by one.
         """
@@ -423,7 +423,7 @@ def _frames(
     - ``paths``: a row for each relationship followed, in order; source and target are as stored. A
       relationship that starts where the one before it ended is a further hop of the same path.
     - ``exploration``: a row for each call.
-    - ``sources``: has a column ``in_part`` if a text unit is not shown whole.
+    - ``sources``: has a column ``in_part`` if a text unit is not shown in full.
 
     Ids are human_readable_id; ``text_unit_ids`` are ids of the text units table. Every column is
     there even without rows.

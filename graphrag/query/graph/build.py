@@ -50,7 +50,7 @@ class GraphArrays:
     is no entity's title.
 
     - ``edge_ptr``, ``edge_nodes``, ``edge_rows``, ``edge_weights``: the edges of each node, both
-      ways, heaviest first, then by relationship. ``edge_nodes`` holds the node at the other end;
+      ways, heaviest first, then by relationship. ``edge_nodes`` has the node at the other end;
       ``edge_rows`` the relationship's row plus one, negated if the node is the stored target.
     - ``key_hashes``, ``key_names``: the :class:`NameIndex` of all names; ``trunk_hashes``,
       ``trunk_names``: the :class:`TrunkIndex` of the entities. ``longest_key``: the ``longest`` of
@@ -126,9 +126,9 @@ def build_arrays(
             number = numbers.get(name)
             if number is not None and unit_of[number] < 0:
                 unit_of[number] = row
-        found = scanned.find(batch.column("text").to_pylist())
-        pairs[0].append(found.texts + first)
-        pairs[1].append(found.names)
+        matches = scanned.find(batch.column("text").to_pylist())
+        pairs[0].append(matches.texts + first)
+        pairs[1].append(matches.names)
         first += batch.num_rows
     documents_of = arrow.array(unit_documents, type=arrow.string())
     write("unit_documents", arrow.RecordBatch.from_pydict({"document": documents_of}))
@@ -140,19 +140,19 @@ def build_arrays(
         pairs[1].append(nodes[is_unit])
     mentions = _sort_mentions(np.concatenate(pairs[0]), np.concatenate(pairs[1]), first, names.n)
     inside = names.inside(scanned)
-    standing = _count_standing(mentions[2], mentions[3], inside, first)
-    forms = _find_forms(inside, standing, len(edges[0]) - 1)
+    frequencies = _count_texts(mentions[2], mentions[3], inside, first)
+    forms = _find_forms(inside, frequencies, len(edges[0]) - 1)
     arrow.default_memory_pool().release_unused()
     trunks = names.trunks(len(edges[0]) - 1)
     longest = np.array([index.longest, trunks.longest], np.int64)
     keys = (index.hashes, index.names, trunks.hashes, trunks.names, longest)
-    return GraphArrays(*edges, *keys, *mentions, standing, topics, *forms)
+    return GraphArrays(*edges, *keys, *mentions, frequencies, topics, *forms)
 
 
 def _titles_of_texts(
     text_units: Iterable[Batch], titles: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return, for each text unit, what its document is about and the document's name.
+    """Return the topic and the name of each text unit's document.
 
     ``titles`` maps document id to title. A text unit without a document counts as a document of its
     own.
@@ -166,27 +166,27 @@ def _titles_of_texts(
         if document not in beginnings or number < beginnings[document][0]:
             beginnings[document] = (number, text[: 2 * MAX_HEADING_CHARS].lstrip())
     topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
-    called = _tell_apart(topics, titles)
-    return [topics[document] for document in documents], [called[name] for name in documents]
+    names = _name_documents(topics, titles)
+    return [topics[document] for document in documents], [names[key] for key in documents]
 
 
-def _tell_apart(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
-    """Return document -> its name: what it is about, or its title if that is unknown.
+def _name_documents(topics: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
+    """Return document -> its name: its topic, or its title if the topic is unknown.
 
-    Documents that are about the same thing have their titles added, which tell them apart. A single
-    document needs no name.
+    Documents with the same topic have their titles added, which distinguish them. A single document
+    needs no name.
     """
     if len(topics) == 1:
         return dict.fromkeys(topics, "")
     shared = Counter(topics.values())
-    called = dict(topics)
+    names = dict(topics)
     for document, topic in topics.items():
         title = titles.get(document, "").strip()
         if not topic:
-            called[document] = title
+            names[document] = title
         elif shared[topic] > 1 and title not in ("", topic):
-            called[document] = f"{topic} ({title})"
-    return called
+            names[document] = f"{topic} ({title})"
+    return names
 
 
 def _number_topics(titles: Sequence[str], names: Names) -> Ints:
@@ -195,7 +195,7 @@ def _number_topics(titles: Sequence[str], names: Names) -> Ints:
     distinct = [key for key in dict.fromkeys(keys) if key]
     rows, entities = names.index().look_up(hash_keys(distinct)[0])
     number: dict[str, int] = {
-        distinct[place]: name for place, name in zip(rows.tolist(), entities.tolist(), strict=True)
+        distinct[n]: name for n, name in zip(rows.tolist(), entities.tolist(), strict=True)
     }
     new = [key for key in distinct if key not in number]
     number |= {key: name for name, key in enumerate(new, names.n)}
@@ -270,9 +270,7 @@ def _sort_mentions(
     )
 
 
-def _count_standing(
-    pointers: Pointers, units: Ints, inside: tuple[Ints, Ints], n_units: int
-) -> Ints:
+def _count_texts(pointers: Pointers, units: Ints, inside: tuple[Ints, Ints], n_units: int) -> Ints:
     """Count the text units of each name, also inside longer names, each text unit once."""
     counts = np.diff(pointers).astype(np.int32)
     parts = np.unique(inside[0])
@@ -283,11 +281,11 @@ def _count_standing(
     return counts
 
 
-def _find_forms(inside: tuple[Ints, Ints], standing: Ints, n_entities: int) -> tuple[Ints, Ints]:
+def _find_forms(inside: tuple[Ints, Ints], frequencies: Ints, n_entities: int) -> tuple[Ints, Ints]:
     """Find pairs of entities whose names are forms of one another and about as rare, both ways."""
     pairs = np.column_stack(inside)
     pairs = pairs[(pairs < n_entities).all(axis=1) & (pairs[:, 0] != pairs[:, 1])]
-    counts = standing[pairs]
+    counts = frequencies[pairs]
     pairs = pairs[counts.max(axis=1) <= _AS_RARE * counts.min(axis=1)]
     both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
@@ -296,7 +294,7 @@ def _find_forms(inside: tuple[Ints, Ints], standing: Ints, n_entities: int) -> t
 def slices(
     pointers: Pointers, rows: npt.NDArray[np.integer], cap: int | None = None
 ) -> tuple[Pointers, Pointers]:
-    """Return, for the first `cap` places of each row, the row's index in `rows` and the place."""
+    """Return the index in `rows` and the position of the first `cap` items of each row."""
     begins = pointers[rows]
     sizes = np.minimum(pointers[rows + 1] - begins, np.iinfo(np.int64).max if cap is None else cap)
     owner = np.repeat(np.arange(len(rows)), sizes)
@@ -318,5 +316,5 @@ def _number_ids(batch: Batch, numbers: _Numbers) -> Batch:
     np.cumsum(compute.list_value_length(lists).to_numpy(), out=ends[1:])
     coded = arrow.array(of_batch[ids.indices.to_numpy()])
     column = arrow.ListArray.from_arrays(arrow.array(ends), coded)
-    place = batch.schema.get_field_index("text_unit_ids")
-    return batch.set_column(place, "text_unit_ids", column)
+    number = batch.schema.get_field_index("text_unit_ids")
+    return batch.set_column(number, "text_unit_ids", column)

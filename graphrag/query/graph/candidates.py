@@ -26,7 +26,7 @@ _N_EDGES = 50
 class Row:
     """One step that a model may follow: to a passage, or to a relationship.
 
-    - ``names``: what joins it to the texts shown: "A -> B" for a relationship as stored, "A" for a
+    - ``names``: the link to the texts shown: "A -> B" for a relationship as stored, "A" for a
       name in both, "" if only the ranking leads there.
     - ``document``, ``sentence``: the title and the nearest sentence of the text it leads to.
     - ``passage``: place of the passage, None for a relationship.
@@ -54,7 +54,7 @@ def rows_to_texts(
 
     ``ranked`` and ``context`` (the passages shown) are given by place. ``query`` is the question
     and the texts looked up. A row shows the sentence with most words of the query and of the
-    joining names, rare words first. The joining names stand in the passages shown or in the query.
+    joining names, rare words first. The joining names occur in the passages shown or in the query.
     No sentence appears twice, and no titles appear if all passages are of one document.
     """
     named = store.with_forms(store.nodes_named_in(query))
@@ -70,7 +70,7 @@ def rows_to_texts(
     for place, unit, own in zip(ranked, units, split, strict=True):
         row = texts.row(place)
         there = _entities(row, store)
-        common = sorted((n for n in there if n in here), key=store.standing)[:_N_JOINING]
+        common = sorted((n for n in there if n in here), key=store.frequency)[:_N_JOINING]
         names, relationship, forward = "", None, True
         if joined := _find_relationship(common, there, unit.id, store):
             relationship, forward = joined
@@ -158,9 +158,9 @@ class _Nearest:
     def __init__(self, texts: Sequence[str], query: str, languages: Languages) -> None:
         self._languages = languages
         self._terms = dict(zip(texts, map(self._stems, split_terms(texts)), strict=True))
-        standing = Counter(term for terms in self._terms.values() for term in terms)
+        counts = Counter(term for terms in self._terms.values() for term in terms)
         n = len(self._terms)
-        self._weight = {term: math.log(1 + n / count) for term, count in standing.items()}
+        self._weight = {term: math.log(1 + n / count) for term, count in counts.items()}
         self._wanted = self._stems(split_terms([query])[0])
 
     def find(self, texts: Sequence[str], names: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds names in texts by hashes of their words, and tells what a document is about."""
+"""Finds names in texts by hashes of their words, and finds the topic of a document."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _FEW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NameMatches:
     """The words of texts, and the names found in them.
 
     ``texts``: the text of each name found, in the order of ``names``. ``taken``: whether each word
@@ -52,7 +52,7 @@ class Found:
 class NameIndex:
     """An index of names by 64-bit hashes of their words: two names never share one in practice.
 
-    ``hashes`` ascend and are distinct; ``names`` holds the first of several names with the same
+    ``hashes`` ascend and are distinct; ``names`` has the first of several names with the same
     words. ``longest``: the most words of a name.
     """
 
@@ -60,8 +60,8 @@ class NameIndex:
     names: Ints
     longest: int
 
-    def find(self, texts: Sequence[str], n_names: int | None = None) -> "Found":
-        """Find names in texts; a name inside a longer name found in the same place does not count.
+    def find(self, texts: Sequence[str], n_names: int | None = None) -> "NameMatches":
+        """Find names in texts, except names inside a longer name found at the same position.
 
         Only names below ``n_names`` are looked for, all if None. The longest come first, then by
         position.
@@ -79,7 +79,7 @@ class NameIndex:
             if not taken[span].any():
                 taken[span] = True
                 kept.append(match)
-        return Found(words=split, texts=text_of[begins[kept]], names=names[kept], taken=taken)
+        return NameMatches(words=split, texts=text_of[begins[kept]], names=names[kept], taken=taken)
 
     def matches(self, words: Hashes, further: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
         """Return begin, word count and number of each name found, also of names inside others.
@@ -106,13 +106,13 @@ class NameIndex:
         return np.concatenate(begins), np.concatenate(sizes), np.concatenate(names)
 
     def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
-        """Return the places of those hashes that are a name's, and the names."""
+        """Return the positions of the hashes that are a name's, and the names."""
         if not len(self.hashes):
             return self.names, self.names
-        place = np.searchsorted(self.hashes, values)
-        place = np.minimum(place, len(self.hashes) - 1)
-        is_name = self.hashes[place] == values
-        return np.flatnonzero(is_name).astype(np.int32), self.names[place[is_name]]
+        at = np.searchsorted(self.hashes, values)
+        at = np.minimum(at, len(self.hashes) - 1)
+        is_name = self.hashes[at] == values
+        return np.flatnonzero(is_name).astype(np.int32), self.names[at[is_name]]
 
 
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
@@ -125,9 +125,10 @@ def _join_words(words: Hashes, further: Hashes, split: Sequence[list[str]]) -> t
     n_words = np.fromiter(map(len, split), np.int32, len(split))
     begins = np.cumsum(n_words) - n_words
     value = np.zeros(len(split), np.uint64)
-    for place in range(int(n_words.max(initial=0))):
-        longer = np.flatnonzero(n_words > place)
-        value[longer] = _join(value[longer], (further if place else words)[begins[longer] + place])
+    for number in range(int(n_words.max(initial=0))):
+        longer = np.flatnonzero(n_words > number)
+        hashes = (further if number else words)[begins[longer] + number]
+        value[longer] = _join(value[longer], hashes)
     return value, n_words
 
 
@@ -268,7 +269,7 @@ class Names:
 
 
 def title_of(title: str, text: str) -> str:
-    """Return what a document is about in its own words, "" if it does not say.
+    """Return a document's topic in its own words; "" if it names none.
 
     That is its title, unless the title is empty or a file name; else the first line of its text, if
     that is short prose, does not end like a sentence, and more text follows.

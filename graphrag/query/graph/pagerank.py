@@ -18,7 +18,7 @@ from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50
 _POWER, _FUSED_POWER = 3, 8
-# The share of the mass that names hold, and the share that moves on at each step, if a name in the
+# The share of the mass that names get, and the share that moves on at each step, if a name in the
 # question is in one text unit only; both shrink as the name is in more text units.
 _NAMED_PART = 0.75
 _GOING_ON = 0.85
@@ -27,10 +27,10 @@ _STEPS = 5
 _LEANING = 0.25
 # Being the title of a text unit's document says more than being named in it.
 _TITLE_WEIGHT = 5.0
-# That two entities are related says less than that they stand in one text.
+# That two entities are related says less than that they occur in one text.
 _RELATED_WEIGHT = 0.1
-_LEAST_TELLING = 0.001
-# Most places that a search expands in a step and in all, and most text units or names of each.
+_LEAST_RARITY = 0.001
+# Most vertices that a search expands in a step and in all, and most text units or names of each.
 _N_AT_ONCE = 1000
 _N_IN_ALL = 2000
 _MAX_MENTIONS = 100
@@ -84,23 +84,23 @@ def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphSto
 
     ``texts`` maps row of the text units table to weight. A name weighs 1 / df, where df counts the
     text units that contain it, also inside a longer name. With N text units and df of the rarest
-    name, s = log(N / df) / log N says how telling the names are: names hold 0.75 s of the mass, and
+    name, s = log(N / df) / log N says how rare the names are: names get 0.75 s of the mass, and
     1 - 0.85 s of all mass returns at each step. So rare names carry a question far, and a name in
-    every text does not carry it at all. If no text unit fits, names hold all mass.
+    every text does not carry it at all. If no text unit fits, names get all mass.
     """
     arrays = store.arrays
     with_texts = [name for name in names if arrays.name_ptr[name] < arrays.name_ptr[name + 1]]
     n = len(arrays.unit_topics)
-    standing = {name: 1 / store.standing(name) for name in with_texts}
-    telling = max(
-        (math.log(n * weight) / math.log(n) for weight in standing.values() if n > 1), default=0.0
+    weights = {name: 1 / store.frequency(name) for name in with_texts}
+    rarity = max(
+        (math.log(n * weight) / math.log(n) for weight in weights.values() if n > 1), default=0.0
     )
-    if not standing:  # an index without texts
-        standing = dict.fromkeys(names, 1.0)
+    if not weights:  # an index without texts
+        weights = dict.fromkeys(names, 1.0)
     if not texts:
-        return Seeds({}, _scaled(standing, 1.0), 1 - _GOING_ON)
-    part = _NAMED_PART * telling
-    return Seeds(_scaled(texts, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
+        return Seeds({}, _scaled(weights, 1.0), 1 - _GOING_ON)
+    part = _NAMED_PART * rarity
+    return Seeds(_scaled(texts, 1 - part), _scaled(weights, part), 1 - _GOING_ON * rarity)
 
 
 def lean_on(seeds: Seeds, rows: Sequence[int]) -> Seeds:
@@ -117,9 +117,9 @@ def lean_on(seeds: Seeds, rows: Sequence[int]) -> Seeds:
     return Seeds(units, names, seeds.restart)
 
 
-def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
+def _scaled(weights: Mapping[int, float], mass: float) -> dict[int, float]:
     total = sum(weights.values())
-    return {key: weight * whole / total for key, weight in weights.items()} if whole > 0 else {}
+    return {key: weight * mass / total for key, weight in weights.items()} if mass > 0 else {}
 
 
 def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
@@ -128,13 +128,13 @@ def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
     A relationship carries ``0.1 log(1 + weight)``, parallel ones together. The edge between a name
     and a text unit carries log(N / df) / log N, five times that if the name is the title of the
     text unit's document. Mass flows along an entity's ``cap`` heaviest relationships and to 100 of
-    its text units; what flows to further text units is lost. A step expands the 1,000 unexpanded
-    places with most mass, a search 2,000 in all, so that the work does not grow with the graph. At
-    the end entities also get what text units pass on to them, so that some entities have mass even
-    if no mass leaves the seeds.
+    its text units; mass for further text units is lost. A step expands the 1,000 unexpanded
+    vertices with most mass, a search 2,000 in all, so the work does not grow with the graph. At the
+    end entities also get what text units pass on to them, so that some entities have mass even if
+    no mass leaves the seeds.
     """
     graph = _Surroundings(seeds, store, cap)
-    total = np.zeros(len(graph.places))
+    total = np.zeros(len(graph.vertices))
     moving = graph.start
     for _ in range(_STEPS):
         total, moving = graph.expanded(total, moving)
@@ -143,25 +143,25 @@ def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
         if not moving.any():
             break
     total += moving
-    is_unit = graph.places >= graph.n_names
-    units, masses = graph.places[is_unit] - graph.n_names, total[is_unit]
+    is_unit = graph.vertices >= graph.n_names
+    units, masses = graph.vertices[is_unit] - graph.n_names, total[is_unit]
     total += np.where(is_unit, 0.0, graph.flow(np.where(is_unit, total, 0.0)))
-    is_entity = graph.places < store.n_entities
+    is_entity = graph.vertices < store.n_entities
     return Reached(
         units=_positive(units, masses),
-        entities=_positive(graph.places[is_entity], total[is_entity]),
+        entities=_positive(graph.vertices[is_entity], total[is_entity]),
     )
 
 
-def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
+def _positive(vertices: _Ints, masses: _Floats) -> dict[int, float]:
     is_positive = masses > 0
-    return dict(zip(places[is_positive].tolist(), masses[is_positive].tolist(), strict=True))
+    return dict(zip(vertices[is_positive].tolist(), masses[is_positive].tolist(), strict=True))
 
 
 class _Surroundings:
-    """The part of a graph that a search has reached, with the mass of each place at the ``start``.
+    """The part of a graph that a search has reached, with the mass of each vertex at the ``start``.
 
-    ``places`` ascend: names by number, and text units by row + ``n_names``.
+    ``vertices`` ascend: names by number, and text units by row + ``n_names``.
     """
 
     def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:
@@ -169,20 +169,20 @@ class _Surroundings:
         self.n_names = len(store.arrays.name_ptr) - 1
         seeded = dict(seeds.names)
         seeded |= {row + self.n_names: mass for row, mass in seeds.units.items()}
-        self.places = np.array(sorted(seeded), np.int64)
-        self.start = np.array([seeded[place] for place in self.places.tolist()], np.float64)
-        self._looked_at = np.zeros(len(self.places), np.bool_)
+        self.vertices = np.array(sorted(seeded), np.int64)
+        self.start = np.array([seeded[vertex] for vertex in self.vertices.tolist()], np.float64)
+        self._looked_at = np.zeros(len(self.vertices), np.bool_)
         self._source, self._target = np.empty(0, np.int64), np.empty(0, np.int64)
         self._share = np.empty(0, np.float64)
 
     def flow(self, mass: _Floats) -> _Floats:
-        """Return the mass that each place receives from its neighbors."""
+        """Return the mass that each vertex receives from its neighbors."""
         carried = mass[self._source] * self._share
         # bincount gives integers if nothing flows.
-        return np.bincount(self._target, carried, len(self.places)).astype(np.float64)
+        return np.bincount(self._target, carried, len(self.vertices)).astype(np.float64)
 
     def expanded(self, total: _Floats, moving: _Floats) -> tuple[_Floats, _Floats]:
-        """Expand the heaviest places; return the masses with entries for the new places."""
+        """Expand the heaviest vertices; return the masses with entries for the new vertices."""
         waiting = np.flatnonzero((moving > 0) & ~self._looked_at)
         room = min(_N_AT_ONCE, _N_IN_ALL - int(self._looked_at.sum()))
         if len(waiting) > room:
@@ -191,27 +191,27 @@ class _Surroundings:
         if not len(waiting):
             return total, moving
         self._looked_at[waiting] = True
-        source, target, share = self._find_flows(self.places[waiting])
-        old = self.places
-        self.places = np.union1d(old, target)
-        at = np.searchsorted(self.places, old)
-        self._source = np.concatenate([at[self._source], np.searchsorted(self.places, source)])
-        self._target = np.concatenate([at[self._target], np.searchsorted(self.places, target)])
+        source, target, share = self._find_flows(self.vertices[waiting])
+        old = self.vertices
+        self.vertices = np.union1d(old, target)
+        at = np.searchsorted(self.vertices, old)
+        self._source = np.concatenate([at[self._source], np.searchsorted(self.vertices, source)])
+        self._target = np.concatenate([at[self._target], np.searchsorted(self.vertices, target)])
         self._share = np.concatenate([self._share, share])
 
         def grown(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-            more = np.zeros(len(self.places), values.dtype)
+            more = np.zeros(len(self.vertices), values.dtype)
             more[at] = values
             return more
 
         self._looked_at = grown(self._looked_at)
         return grown(total), grown(moving)
 
-    def _find_flows(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        """Return source, target and share of the mass leaving places; shares sum to 1 or less."""
-        names = places[places < self.n_names]
+    def _find_flows(self, vertices: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+        """Return source, target and share of the mass leaving vertices; shares sum to 1 or less."""
+        names = vertices[vertices < self.n_names]
         flows = (
-            self._names_in(places[places >= self.n_names] - self.n_names),
+            self._names_in(vertices[vertices >= self.n_names] - self.n_names),
             self._neighbours(names[names < len(self._arrays.edge_ptr) - 1]),
             self._units_with(names),
         )
@@ -219,10 +219,10 @@ class _Surroundings:
         target = np.concatenate([flow[1] for flow in flows])
         weight = np.concatenate([flow[2] for flow in flows])
         counted = np.concatenate([flow[3] for flow in flows])
-        at = np.searchsorted(places, source)
-        whole = np.bincount(at, counted, minlength=len(places))[at]
-        has_mass = whole > 0
-        return source[has_mass], target[has_mass], weight[has_mass] / whole[has_mass]
+        at = np.searchsorted(vertices, source)
+        totals = np.bincount(at, counted, minlength=len(vertices))[at]
+        has_mass = totals > 0
+        return source[has_mass], target[has_mass], weight[has_mass] / totals[has_mass]
 
     def _names_in(self, units: _Ints) -> _Flows:
         owner, at = slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)
@@ -245,15 +245,15 @@ class _Surroundings:
     def _weights(self, units: _Ints, names: _Ints) -> _Floats:
         topics = self._arrays.unit_topics
         n = max(2, len(topics))
-        telling = np.maximum(_LEAST_TELLING, np.log(n / self._frequency(names)) / math.log(n))
-        return telling * np.where(topics[units] == names, _TITLE_WEIGHT, 1.0)
+        rarity = np.maximum(_LEAST_RARITY, np.log(n / self._frequency(names)) / math.log(n))
+        return rarity * np.where(topics[units] == names, _TITLE_WEIGHT, 1.0)
 
     def _neighbours(self, nodes: _Ints) -> _Flows:
         owner, at = slices(self._arrays.edge_ptr, nodes, self._cap)
         pairs = nodes[owner] * self.n_names + self._arrays.edge_nodes[at]
-        joined, place = np.unique(pairs, return_inverse=True)
+        joined, number = np.unique(pairs, return_inverse=True)
         weights = np.maximum(0.0, self._arrays.edge_weights[at])
-        weight = np.bincount(place, weights, minlength=len(joined))
+        weight = np.bincount(number, weights, minlength=len(joined))
         source, target = np.divmod(joined, max(1, self.n_names))
         weights = _RELATED_WEIGHT * np.log1p(weight)
         return source, target, weights, weights

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # Text units whose scores by words are fused with those by meaning.
 _N_BY_WORDS = 1_000
-# Text units in a ranking: no token budget holds more.
+# Text units in a ranking: no token budget has room for more.
 _N_RANKED = 300
 _N_SEEDS = 3
 _Config = TypeVar("_Config", bound=PPRSearchConfig)
@@ -63,7 +63,7 @@ class Ranking:
 
 @dataclass(slots=True)
 class _Way:
-    """The state of a search: what was shown, kept and followed so far, and what comes next.
+    """The state of a search: passages and rows shown, kept, followed, and to be shown next.
 
     - ``own``: the ranking of the question itself.
     - ``entities``: mass by node of the latest rankings.
@@ -102,8 +102,8 @@ class GraphSearch(Generic[_Config]):
     - ``config``: the settings of the section; None: its defaults. Paths of prompt files must be
       absolute. Raises ToGSearchError if a prompt file can't be used.
     - ``response_type``: the form of the answer, in free text.
-    - ``meaning``: finds texts by meaning, beside the words of the question; None: by words alone,
-      and each result has the ``note`` that says why.
+    - ``meaning``: finds texts by meaning, in addition to the words of the question; None: by words
+      alone, and each result has the ``note`` that says why.
     """
 
     section: str
@@ -157,9 +157,9 @@ class GraphSearch(Generic[_Config]):
         was already shown turns out to cite nothing retrieved, it is withdrawn, and its replacement
         follows.
 
-        ``context_data`` of the result holds the data frames ``paths``, ``entities``,
+        ``context_data`` of the result has the data frames ``paths``, ``entities``,
         ``relationships``, ``sources`` and ``exploration``; ``context_text`` is what the last call
-        was shown. If the index holds nothing of the question, no model is asked, the response says
+        was shown. If the index has nothing on the question, no model is asked, the response says
         so, and the context is empty. The counters cover this search's calls, including failed calls
         and retries, by phase: calls after which the search went on are exploration, calls that
         answered are reasoning.
@@ -192,11 +192,11 @@ class GraphSearch(Generic[_Config]):
         if own.passages or own.entities:
             outcome = await self._find(question, _Way(own=own, entities=own.entities), live)
         else:
-            nothing, nobody = (
+            no_reply, no_call = (
                 prompts.ReasonedAnswer(answer=""),
                 Call(call=0, shown=[], rows=[], note=own.note),
             )
-            outcome = conclude(nothing, Context(), [nobody], [], self.graph)
+            outcome = conclude(no_reply, Context(), [no_call], [], self.graph)
         if live:
             live.finish(outcome.response)
         return replace(outcome, note=own.note)

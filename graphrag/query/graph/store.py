@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag.query.graph.build import GraphArrays, build_arrays
-from graphrag.query.graph.names import Found, NameIndex, TrunkIndex
+from graphrag.query.graph.names import NameIndex, NameMatches, TrunkIndex
 from graphrag.query.index.table_forms import (
     ENTITIES,
     RELATIONSHIPS,
@@ -123,7 +123,7 @@ class GraphStore:
         return self._titles[node].as_py()
 
     def nodes_named_in(self, text: str) -> list[int]:
-        """Return the entities whose whole title is in a text, rarest first.
+        """Return the entities whose full title is in a text, rarest first.
 
         Case, width, punctuation and the endings of words don't matter. A title inside a longer
         title that is also there does not count: "OZ" in "WIZARD OF OZ".
@@ -137,21 +137,21 @@ class GraphStore:
         """
         return self._names_of(text, self._names.find([text]))
 
-    def _names_of(self, text: str, found: Found) -> list[int]:
+    def _names_of(self, text: str, matches: NameMatches) -> list[int]:
         """Return the names found as they are and, in the remaining words, inflected names."""
-        (words,) = found.words
-        names = found.names.tolist()
+        (words,) = matches.words
+        names = matches.names.tolist()
         spans: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for begin, size, near in self._trunks.near(words, self._inflection.trunks):
             spans[begin, size] += near.tolist()
         for (begin, size), near in spans.items():
             span = slice(begin, begin + size)
-            if found.taken[span].any():
+            if matches.taken[span].any():
                 continue
             if size == 1 and not self._inflection.may_be_name(words[begin], text):
                 continue
             if nearest := self._nearest(dict.fromkeys(near), words[span]):
-                found.taken[span] = True
+                matches.taken[span] = True
                 names += nearest
         return self._rarest_first(names)
 
@@ -171,9 +171,9 @@ class GraphStore:
         return self._rarest_first([*nodes, *(node for part in forms for node in part.tolist())])
 
     def _rarest_first(self, names: Iterable[int]) -> list[int]:
-        return sorted(dict.fromkeys(names), key=self.standing)
+        return sorted(dict.fromkeys(names), key=self.frequency)
 
-    def standing(self, name: int) -> int:
+    def frequency(self, name: int) -> int:
         """Return the number (>= 1) of text units that contain a name, also inside a longer one."""
         return max(1, int(self.arrays.name_standing[name]))
 
@@ -184,7 +184,7 @@ class GraphStore:
         """
         with self._counting:  # of searches that begin together one counts, the others wait
             nodes, words = self._words
-        return [nodes[place] for place, _ in words.best(question, k)]
+        return [nodes[number] for number, _ in words.best(question, k)]
 
     @cached_property
     def _words(self) -> tuple[list[int], WordIndex]:
@@ -351,7 +351,7 @@ def open_graph(files: Mapping[str, Path], texts: IndexTexts | None = None) -> Op
       and, if there is one, ``documents``; other tables are ignored.
     - ``texts``: the text units, if they are open already.
 
-    The graph is kept in the folder ``tog_graph`` beside the entities table, in a subfolder named
+    The graph is kept in the folder ``tog_graph`` next to the entities table, in a subfolder named
     after the tables' fingerprint that appears only when complete. If several processes build it at
     once, the first to finish wins. If the folder can't be written, the graph is built in memory.
     Raises UnreadableTableError if a table lacks a column or can't be read.

@@ -1,1 +1,1 @@
-"""Reads what a built GraphRAG index holds: tables, texts, vectors, settings."""
+"""Reads the parts of a built GraphRAG index: tables, texts, vectors, settings."""

@@ -1,7 +1,7 @@
 """Reads only the records of an index that can enter a released search's context.
 
 The released builders look through all records of an index for each question, and write into some.
-Given new copies of the records around what the question found, they make the same contexts.
+Given new copies of the records around the question's hits, they make the same contexts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from graphrag.data_model.community_report import CommunityReport
 from graphrag.data_model.entity import Entity
 from graphrag.data_model.relationship import Relationship
 from graphrag.data_model.text_unit import TextUnit
-from graphrag.query.index.table_rows import Ints, Places, TableRows
+from graphrag.query.index.table_rows import Ints, Positions, TableRows
 from graphrag.query.indexer_adapters import read_indexer_covariates, read_indexer_reports
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TextRecords:
 
     def __init__(self, tables: "IndexTables") -> None:
         self._rows = tables.rows("text_units")
-        self._places = Places(self._rows.texts("id"))
+        self._positions = Positions(self._rows.texts("id"))
 
     def around(self, ids: Iterable[str] | None) -> dict[str, list[TextUnit]]:
         """Return the records for the released builder of basic search, by its attributes' names."""
@@ -48,7 +48,7 @@ class TextRecords:
                 text=str(row["text"]),
                 relationship_ids=row.get("relationship_ids"),
             )
-            for row in self._rows.read(self._places.find_all(ids))
+            for row in self._rows.read(self._positions.find_all(ids))
         ]
 
 
@@ -61,7 +61,7 @@ class EntityRecords:
     def __init__(self, tables: "IndexTables", texts: TextRecords, level: int | None) -> None:
         self._texts = texts
         self._entities = tables.rows("entities")
-        self._places = Places(self._entities.texts("id"))
+        self._positions = Positions(self._entities.texts("id"))
         self._edges = _Edges(self._entities, tables.rows("relationships"))
         communities = tables.rows("communities")
         self._communities = _Communities(communities, level)
@@ -80,23 +80,24 @@ class EntityRecords:
         ``ids``: entities' ids as the vectors have them; None for all entities.
         """
         if ids is None:
-            places = list(range(self._entities.n))
+            positions = list(range(self._entities.n))
         else:
             # A vector may have a UUID with dashes, and its entity one without.
-            places = self._places.find_all(i for each in ids for i in (each, each.replace("-", "")))
-        entities = self._read_entities(places)
+            names = (name for i in ids for name in (i, i.replace("-", "")))
+            positions = self._positions.find_all(names)
+        entities = self._read_entities(positions)
         texts = self._texts.read({unit for e in entities for unit in e.text_unit_ids or ()})
         return {
             "entities": {entity.id: entity for entity in entities},
-            "relationships": {edge.id: edge for edge in self._edges.read(places)},
+            "relationships": {edge.id: edge for edge in self._edges.read(positions)},
             "text_units": {unit.id: unit for unit in texts},
             "community_reports": self._read_reports(entities),
             "covariates": {CLAIMS: self._claims_about(entities)},
         }
 
-    def _read_entities(self, places: Sequence[int]) -> list[Entity]:
+    def _read_entities(self, positions: Sequence[int]) -> list[Entity]:
         """Read the entities that have a community within the levels; of equal ids the first."""
-        first = {str(row["id"]): row for row in reversed(self._entities.read(places))}
+        first = {str(row["id"]): row for row in reversed(self._entities.read(positions))}
         return [
             Entity(
                 id=name,
@@ -113,7 +114,7 @@ class EntityRecords:
 
     def _read_reports(self, entities: Iterable[Entity]) -> dict[str, CommunityReport]:
         names = dict.fromkeys(name for entity in entities for name in entity.community_ids or ())
-        places = sorted({place for name in names for place in self._reports_of.get(name, ())})
+        positions = sorted({row for name in names for row in self._reports_of.get(name, ())})
         return {
             str(row["community"]): CommunityReport(
                 id=str(row["id"]),
@@ -124,7 +125,7 @@ class EntityRecords:
                 full_content=str(row["full_content"]),
                 rank=row["rank"],
             )
-            for row in self._reports.read(places)
+            for row in self._reports.read(positions)
         }
 
     def _claims_about(self, entities: Iterable[Entity]) -> "list[Covariate]":
@@ -142,21 +143,21 @@ class _Communities:
         self._is_read = np.ones(len(rows), bool)
         if level is not None:
             self._is_read = communities.table.column("level").to_numpy()[rows] <= level
-        self._places, self._default = Places(entities), [] if level is not None else [_NONE]
+        self._positions, self._default = Positions(entities), [] if level is not None else [_NONE]
 
     def of(self, entity: str) -> list[str]:
         """Return the communities of an entity; none if it is in none within the level."""
-        places = self._places.find(entity)
-        if not places:
+        positions = self._positions.find(entity)
+        if not positions:
             return [*map(str, self._default)]
         # In the order of a set, as in the release.
-        return [*map(str, set(self._numbers[[p for p in places if self._is_read[p]]].tolist()))]
+        return [*map(str, set(self._numbers[[p for p in positions if self._is_read[p]]].tolist()))]
 
 
 class _Edges:
     """Finds the relationships of an index by their ends, in the table's order.
 
-    If relationships share an id, the last one takes the place of the first.
+    If relationships share an id, the last one is read, at the position of the first.
     """
 
     def __init__(self, entities: TableRows, relationships: TableRows) -> None:

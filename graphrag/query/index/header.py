@@ -57,7 +57,7 @@ def check_vectors(config: "GraphRagConfig", root: Path, methods: "Iterable[str]"
     """Check that a LanceDB store has the vectors that search methods need; pass over other stores.
 
     Raises IndexNotBuiltError if vectors are missing, can't be read, or were made by another model
-    than embeds the questions, as far as that can be told.
+    than embeds the questions, as far as that can be checked.
     """
     from graphrag.query.index.meaning import OtherVectorsError, open_text_vectors
 
@@ -100,7 +100,7 @@ _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IG
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """Sets what the released search functions take beside the settings, alike for all methods.
+    """Sets the parameters of released searches that settings lack, alike for all methods.
 
     ``community_level`` is the deepest level that local, global and DRIFT search read; None for all.
     """
@@ -112,7 +112,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class IndexHeader:
-    """Holds the settings of an index, and hashes and facts about its content.
+    """Contains the settings of an index, and hashes and facts about its content.
 
     - ``fingerprint``: hash of the tables; None for data frames that were passed in.
     - ``vectors``: hash of the text units' vectors; None if they are hashed n-grams or can't be
@@ -196,11 +196,11 @@ async def read_header(
     data_dir: Path | str | None = None,
     options: SearchOptions = SearchOptions(),
     methods: "Sequence[str]" = (),
-    tells_changes: bool = True,
+    detects_changes: bool = True,
 ) -> IndexHeader:
-    """Read a project's settings and check that its index has what search methods need.
+    """Read a project's settings and check that its index has the tables and vectors needed.
 
-    ``tells_changes``: whether to add ``vectors``, ``longest`` and ``words``, which tell later if
+    ``detects_changes``: whether to add ``vectors``, ``longest`` and ``words``, which show later if
     answers may change. Raises SettingsError and IndexNotBuiltError.
     """
     config = read_settings(root, data_dir)
@@ -210,7 +210,7 @@ async def read_header(
     header = IndexHeader(
         config=config, options=options, fingerprint=await fingerprint_tables(config)
     )
-    if not tells_changes:
+    if not detects_changes:
         return header
     hashed = await asyncio.to_thread(_read_vectors, config)
     counted: Any = tables.columns("text_units", ("n_tokens",))

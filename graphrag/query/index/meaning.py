@@ -48,7 +48,7 @@ def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
     """Open the vectors of a project's text units, in the store that its settings name.
 
     Raises NoVectorsError if none can be read. Raises OtherVectorsError if the settings name an
-    embedded model that did not make them, which embedding one text unit again tells. That is not
+    embedded model that did not make them, which embedding one text unit again shows. That is not
     checked for other models, for tables that are no Parquet files, or if the first text has no
     vector.
     """
@@ -118,7 +118,7 @@ class TextMeaning:
     async def near(self, question: str) -> tuple[Mapping[str, float], str]:
         """Return the nearness of the nearest text units by id, or no text units and the reason.
 
-        NotAskedError passes through in a run: a service that is down then holds up or stops the
+        NotAskedError passes through in a run: a service that is down then delays or stops the
         run, as with every method.
         """
         store, reason = await self._open_once()

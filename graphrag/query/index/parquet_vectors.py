@@ -26,14 +26,14 @@ COLUMNS = {
     text_unit_text_embedding: ("text_units", "text_embedding"),
     community_full_content_embedding: ("community_reports", "full_content_embedding"),
 }
-"""Embedding -> the table and column that hold its vectors."""
+"""Embedding -> the table and column that contain its vectors."""
 _FOLDER = Path("tog_graph", "vectors")
 
 
 def copy_vectors(config: "GraphRagConfig", embedding: str) -> Path | None:
     """Copy the vectors in a table's column to a LanceDB store, and return its folder.
 
-    The folder lies in ``tog_graph`` beside the tables and is used until the table changes. If it
+    The folder is in ``tog_graph`` next to the tables and is used until the table changes. If it
     can't be written there, it is a temporary folder of this process. None if there are no such
     vectors.
     """
@@ -79,20 +79,20 @@ def _fixed_length(table: _Arrow, column: str) -> _Arrow | None:
     return arrow.table({"id": table.column("id").cast(arrow.string()), "vector": vectors})
 
 
-def _write(table: _Arrow, embedding: str, place: Path) -> Path:
+def _write(table: _Arrow, embedding: str, folder: Path) -> Path:
     import lancedb
 
-    if place.is_dir():
-        return place
-    making = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
+    if folder.is_dir():
+        return folder
+    making = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
     try:
         lancedb.connect(str(making)).create_table(embedding, data=table)
-        os.rename(making, place)
+        os.rename(making, folder)
     except OSError:
         shutil.rmtree(making, ignore_errors=True)
-        if not place.is_dir():  # else another process was first
+        if not folder.is_dir():  # else another process was first
             raise
-    return place
+    return folder
 
 
 @lru_cache(maxsize=1)

@@ -27,21 +27,21 @@ class TableRows:
         lengths = [batch.num_rows for batch in self._batches]
         self._begins: Ints = np.cumsum([0, *lengths], dtype=np.int64)
 
-    def read(self, places: Sequence[int] | Ints) -> list[dict[str, Any]]:
+    def read(self, positions: Sequence[int] | Ints) -> list[dict[str, Any]]:
         """Return the rows at these positions, in this order, each as column -> value."""
-        places = np.asarray(places, np.int64)
-        batch_of = np.searchsorted(self._begins, places, "right") - 1
-        ends = [0, *(np.flatnonzero(np.diff(batch_of)) + 1).tolist(), len(places)]
+        positions = np.asarray(positions, np.int64)
+        batch_of = np.searchsorted(self._begins, positions, "right") - 1
+        ends = [0, *(np.flatnonzero(np.diff(batch_of)) + 1).tolist(), len(positions)]
         rows: list[dict[str, Any]] = []
         for begin, end in pairwise(ends):
             if begin < end:
                 number = int(batch_of[begin])
-                within = arrow.array(places[begin:end] - self._begins[number])
+                within = arrow.array(positions[begin:end] - self._begins[number])
                 rows += self._batches[number].take(within).to_pylist()
         return rows
 
     def texts(self, column: str) -> Texts:
-        """Return a column as texts, even if it holds other values."""
+        """Return a column as texts, even if it has other values."""
         return as_texts(self.table.column(column))
 
     def entries(self, column: str) -> tuple[Ints, Texts]:
@@ -63,7 +63,7 @@ def as_texts(column: Any) -> Texts:
     return compute.fill_null(column, "nan") if column.null_count else column
 
 
-class Places:
+class Positions:
     """Finds the positions of texts in a column, by their hashes."""
 
     def __init__(self, texts: Texts) -> None:
@@ -74,14 +74,14 @@ class Places:
 
     def find(self, text: str) -> list[int]:
         """Return the positions of a text, ascending."""
-        sought = hash(text)
-        begin, end = (int(np.searchsorted(self._hashes, sought, s)) for s in ("left", "right"))
-        found = cast("list[int]", self._order[begin:end].tolist())
-        return [place for place in found if self._texts[place].as_py() == text]
+        key = hash(text)
+        begin, end = (int(np.searchsorted(self._hashes, key, side)) for side in ("left", "right"))
+        rows = cast("list[int]", self._order[begin:end].tolist())
+        return [row for row in rows if self._texts[row].as_py() == text]
 
     def find_all(self, texts: Iterable[str]) -> list[int]:
         """Return the positions of several texts, each position once, ascending."""
-        return sorted({place for text in texts for place in self.find(text)})
+        return sorted({row for text in texts for row in self.find(text)})
 
 
 def _each(texts: Texts) -> Iterator[str]:

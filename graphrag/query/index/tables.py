@@ -71,7 +71,7 @@ SEARCHED_COLUMNS: "Mapping[str, Sequence[str]]" = {
 
 
 class IndexTables:
-    """Holds the tables of a built index in the form of graphrag 3.
+    """Contains the tables of a built index in the form of graphrag 3.
 
     The table ``covariates`` exists only if claims were extracted. ``paths``: table name ->
     ``.parquet`` or ``.csv`` file of this machine, read when first asked for. ``**frames``: tables
@@ -82,8 +82,7 @@ class IndexTables:
         self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
     ) -> None:
         self.paths = dict(paths or {})
-        given = {name: frame for name, frame in frames.items() if frame is not None}
-        self._given = given
+        self._passed = {name: frame for name, frame in frames.items() if frame is not None}
         self._frames: dict[str, pd.DataFrame] = {}
         self._rows: dict[str, TableRows] = {}
         self._opening = Lock()
@@ -112,14 +111,14 @@ class IndexTables:
             return self._rows[name]
 
     def _read_searched(self, name: str) -> Any:
-        """Return the columns of a table that searches read; a Parquet file is not read whole.
+        """Return the columns of a table that searches read; a Parquet file is not read in full.
 
         What graphrag 0.3 to 0.5 wrote has to be put together from several tables.
         """
         import pyarrow as pa
 
         path, wanted = self.paths.get(name), SEARCHED_COLUMNS[name]
-        is_read = name in self._given or name in self._frames
+        is_read = name in self._passed or name in self._frames
         if is_read or path is None or path.suffix != ".parquet" or NODES in self.paths:
             frame: _Frame = self.table(name)
             lists: dict[str, Any] = {}
@@ -142,10 +141,10 @@ class IndexTables:
         Columns that are read from a file directly are not kept; a table that was read before is
         used instead.
         """
-        if name not in self._frames and name not in self._given and name in self.paths:
+        if name not in self._frames and name not in self._passed and name in self.paths:
             path = self.paths[name]
-            if (found := _guarded(path, lambda: _read_columns(path, columns))) is not None:
-                return found
+            if (read := _guarded(path, lambda: _read_columns(path, columns))) is not None:
+                return read
         if not self.has(name):
             return None
         frame: Any = self.table(name)
@@ -157,21 +156,21 @@ class IndexTables:
         It takes a fraction of a data frame's memory. Missing values stay missing.
         """
         path = self.paths.get(name)
-        is_read = name in self._frames or name in self._given
+        is_read = name in self._frames or name in self._passed
         if path is not None and path.suffix != ".csv" and not is_read:
-            found = _guarded(path, lambda: _read_arrow(path, columns))
-            if found is not None:
-                return found
+            table = _guarded(path, lambda: _read_arrow(path, columns))
+            if table is not None:
+                return table
         frame = self.columns(name, columns)
         return None if frame is None else _to_arrow(frame)
 
     def has(self, name: str) -> bool:
         """Say whether the index has a table."""
-        return name in self._given or name in self.paths
+        return name in self._passed or name in self.paths
 
     def _read(self, name: str) -> "pd.DataFrame":
-        if name in self._given:
-            frame: _Frame = self._given[name]
+        if name in self._passed:
+            frame: _Frame = self._passed[name]
         else:
             path = self.paths[name]
             frame = _guarded(path, lambda: _read_file(path))
@@ -350,7 +349,7 @@ def read_text_units(tables: IndexTables) -> "list[TextUnit]":
 def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:
     """Return columns row by row, as texts, and columns of ids as tuples of texts; [] for None.
 
-    CSV files hold a list as text, which is read as the release reads it; a missing list is empty.
+    A list in a CSV file is a text, which is read as the release reads it; a missing list is empty.
     """
     frame: Any = table
     if frame is None:
@@ -521,8 +520,8 @@ def _read_apart(path: Path, wanted: "Collection[str]") -> tuple["pd.DataFrame", 
     import pyarrow.parquet as pq
 
     files: Any = pq
-    held = [name for name in files.read_schema(path).names if name in wanted]
-    table: Any = files.read_table(path, columns=held).replace_schema_metadata(None)
+    names = [name for name in files.read_schema(path).names if name in wanted]
+    table: Any = files.read_table(path, columns=names).replace_schema_metadata(None)
     is_list = cast("Any", pa).types.is_list
     lists = {field.name: table.column(field.name) for field in table.schema if is_list(field.type)}
     return table.drop_columns([*lists]).to_pandas(), lists

@@ -12,8 +12,8 @@ WORDS_VERSION = 4
 """Raised when words, stems or forms of names are compared in another way, because other texts may
 then be found."""
 FOLDER = "tog_graph"
-"""The folder beside an index's tables, named after Think-on-Graph, for files that are made from the
-tables once and then mapped."""
+"""The folder next to an index's tables, named after Think-on-Graph, for files that are made from
+the tables once and then mapped."""
 _KEPT = Path(FOLDER, "languages.json")
 """The file that keeps the languages found."""
 
@@ -24,7 +24,7 @@ def languages_of(
     """Return the languages of texts: those named, or else those found in the texts.
 
     ``path`` is the file of the texts' table, None if it is no file. The languages found are kept
-    beside it until it changes.
+    next to it until it changes.
     """
     if named:
         return Languages.named(named)
@@ -37,15 +37,16 @@ def languages_of(
         record = json.loads(kept.read_bytes())
         if record["seen"] == seen:
             return Languages(record["languages"])
-    found = _find(read_texts())
+    languages = _find(read_texts())
+    record = {"seen": seen, "languages": languages.by_script}
     with suppress(OSError):
         kept.parent.mkdir(exist_ok=True)
-        kept.write_text(json.dumps({"seen": seen, "languages": found.by_script}), encoding="utf-8")
-    return found
+        kept.write_text(json.dumps(record), encoding="utf-8")
+    return languages
 
 
 def _find(texts: Sequence[str]) -> Languages:
-    return find_languages([str(texts[place]) for place in sample(len(texts))])
+    return find_languages([str(texts[row]) for row in sample(len(texts))])
 
 
 def describe_languages(languages: Languages, are_named: bool) -> str:
@@ -53,7 +54,7 @@ def describe_languages(languages: Languages, are_named: bool) -> str:
     if not languages.names:
         return "Languages: none was found in the texts; words are compared as they are."
     how = "named by languages in settings.yaml" if are_named else "found in the texts"
-    said = f"Languages: {', '.join(languages.names)}, {how}."
+    text = f"Languages: {', '.join(languages.names)}, {how}."
     if plain := [name for name in languages.names if not has_stemmer(name)]:
-        said += f" There are no stems of {', '.join(plain)}."
-    return said
+        text += f" There are no stems of {', '.join(plain)}."
+    return text

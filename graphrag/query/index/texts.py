@@ -29,7 +29,7 @@ _WORDS_BY = ("regex", "pystemmer", "py3langid")
 
 
 class IndexTexts:
-    """Holds the text units of an index, in their table's order, and their passages by size.
+    """Contains the text units of an index, in their table's order, and their passages by size.
 
     Made by :func:`open_texts`. ``table`` has the columns of ``TEXT_UNITS``. The passages of a size
     are made once, by the first thread that asks, and shared by all methods that rank texts.
@@ -46,7 +46,7 @@ class IndexTexts:
         self.languages = languages or _find_languages(table)
         """Languages of all texts; their words are stemmed in these."""
         self.name = name
-        """Stands for the content of the table; "" if it is no file."""
+        """Identifies the content of the table; "" if it is no file."""
         self._home = home
         self._by_size: dict[int | None, Passages] = {}
         self._making = Lock()
@@ -114,7 +114,7 @@ class IndexTexts:
 def open_texts(source: Source, languages: Languages | None = None) -> IndexTexts:
     """Open the text units of an index; ``languages`` of None are found in the texts.
 
-    The text units of a file are written once into the folder ``tog_graph`` beside it, named by the
+    The text units of a file are written once into the folder ``tog_graph`` next to it, named by the
     file's content, and mapped from there. They are kept in memory for a data frame, and if that
     folder can't be written. Raises UnreadableTableError if the table lacks a column or can't be
     read.
@@ -150,7 +150,7 @@ def _read(source: "Path | pd.DataFrame | None") -> Table:
 
 def _find_languages(table: Any) -> Languages:
     texts = table.column("text")
-    return find_languages([texts[place].as_py() for place in sample(len(texts))])
+    return find_languages([texts[row].as_py() for row in sample(len(texts))])
 
 
 def _digest(content: bytes) -> str:

@@ -19,13 +19,13 @@ SMALL_TABLE = 2_000
 """Most vectors of a table that gets no index: comparing all takes a few milliseconds."""
 
 _PARTITIONS = 20
-# LanceDB searches 20 partitions unless told otherwise, and graphrag tells it nothing. With more
+# LanceDB searches 20 partitions by default, and graphrag does not change that. With more
 # partitions a search by ids (as Think-on-Graph scores entities) silently misses some ids.
 _ROWS_A_PARTITION = 256
 _PROBED = 64
 
 Action = Literal["indexed", "left exact", "already indexed"]
-"""What :func:`optimise_vectors` did to a table; a small one is left exact."""
+"""The result of :func:`optimise_vectors` for a table; a small one is left exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class VectorTable:
 
 @dataclass(frozen=True, slots=True)
 class OptimisedTable:
-    """Reports what was done to a table: its state before and after, and the seconds it took."""
+    """Reports the optimization of a table: its state before and after, and the seconds it took."""
 
     before: VectorTable
     after: VectorTable
@@ -75,9 +75,9 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
 
     The index has at most as many partitions as LanceDB looks into by default. So a search still
     sees every vector and finds what comparing them one by one would; it is faster because the
-    vectors lie together. Tables of up to ``SMALL_TABLE`` vectors, and tables optimized before, are
-    left as they are. Searches may go on meanwhile. Raises VectorStoreError if the store is not
-    LanceDB, there is none, or it can't be written.
+    vectors are stored together. Tables of up to ``SMALL_TABLE`` vectors, and tables optimized
+    before, are left as they are. Searches may go on meanwhile. Raises VectorStoreError if the store
+    is not LanceDB, there is none, or it can't be written.
     """
     return tuple(_optimise(v.table, v.schema) for v in open_vector_tables(config))
 
@@ -91,9 +91,9 @@ def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
 
 
 def count_indexed(table: "Table", schema: "IndexSchema") -> int:
-    """Return how many vectors of a table its index holds."""
-    held = (statistics for _, statistics in _vector_indexes(table, schema))
-    return max((int(stats.num_indexed_rows) for stats in held if stats is not None), default=0)
+    """Return how many vectors of a table its index contains."""
+    indexes = (statistics for _, statistics in _vector_indexes(table, schema))
+    return max((int(stats.num_indexed_rows) for stats in indexes if stats is not None), default=0)
 
 
 def _vector_indexes(
@@ -107,7 +107,7 @@ def _vector_indexes(
 
 
 def _finds_all(table: Any, schema: "IndexSchema", rows: int) -> bool:
-    """Search for ids spread over the table and say whether all of them are found."""
+    """Search for ids spread over the table and return whether all of them are found."""
     offsets = sorted({rows * at // _PROBED for at in range(_PROBED)})
     columns = [schema.id_field, schema.vector_field]
     sample: Any = table.take_offsets(offsets).select(columns).to_arrow()

@@ -55,12 +55,12 @@ class OtherLengthError(VectorStoreError):
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """Holds a table of vectors, its folder, and its schema with the table's own name and length."""
+    """Contains a table of vectors, its folder, and its schema with the table's name and length."""
 
     embedding: str
     table: _Table
     schema: "IndexSchema"
-    place: Path
+    folder: Path
 
 
 def uses_lancedb(config: "GraphRagConfig") -> bool:
@@ -77,56 +77,56 @@ def open_vectors(config: "GraphRagConfig", embedding: str) -> "VectorStore":
 
     settings, schema = config.vector_store, config.vector_store.index_schema[embedding]
     if uses_lancedb(config):
-        found = find_vectors(config, embedding)
-        settings = settings.model_copy(update={"db_uri": str(found.place)})
-        schema = found.schema
+        vectors = find_vectors(config, embedding)
+        settings = settings.model_copy(update={"db_uri": str(vectors.folder)})
+        schema = vectors.schema
     store = create_vector_store(settings, schema)
     store.connect()
     return store
 
 
 def find_vectors(config: "GraphRagConfig", embedding: str) -> StoredVectors:
-    """Return the LanceDB table that holds the vectors of an embedding.
+    """Return the LanceDB table that contains the vectors of an embedding.
 
     Vectors that graphrag 0.3 to 0.5 wrote into a column of a table are first copied into one.
     Raises NoVectorsError if there is no table, it is empty, or it can't be read.
     """
-    place = Path(str(config.vector_store.db_uri))
+    folder = Path(str(config.vector_store.db_uri))
     schema, whose = config.vector_store.index_schema[embedding], EMBEDDED[embedding]
-    name = _find_name(place, embedding, schema.index_name)
+    name = _find_name(folder, embedding, schema.index_name)
     copy = copy_vectors(config, embedding) if name is None else None
     if copy is not None:
-        place, name = copy, embedding
-    if not place.is_dir():
-        raise NoVectorsError(f"the index has no vector store: there is no folder {place}")
+        folder, name = copy, embedding
+    if not folder.is_dir():
+        raise NoVectorsError(f"the index has no vector store: there is no folder {folder}")
     if copy is None:
         _check_own_name(config, embedding)
     if name is None:
         raise NoVectorsError(
-            f"the index has no vectors of its {whose}: {place} holds no table {schema.index_name}"
+            f"the index has no vectors of its {whose}: {folder} has no table {schema.index_name}"
         )
     leave_client()
     import lancedb
 
     try:
-        table: _Table = lancedb.connect(str(place)).open_table(name)
+        table: _Table = lancedb.connect(str(folder)).open_table(name)
         field = table.schema.field(schema.vector_field)
         length, rows = int(getattr(field.type, "list_size", -1)), int(table.count_rows())
         if rows and length > 0:
             _read_some(table, schema, rows, length)
     except KeyError as error:
-        msg = f"the table {name} in {place} has no column {schema.vector_field}"
+        msg = f"the table {name} in {folder} has no column {schema.vector_field}"
         raise NoVectorsError(f"{msg}, so that the {whose} have no vectors") from error
     except (OSError, RuntimeError, ValueError) as error:
-        msg = f"the vectors of the {whose} can't be read: {describe_broken(place, name, error)}"
+        msg = f"the vectors of the {whose} can't be read: {describe_broken(folder, name, error)}"
         raise NoVectorsError(msg) from error
     if not rows:
-        raise NoVectorsError(f"the table {name} in {place} is empty: the {whose} have no vectors")
+        raise NoVectorsError(f"the table {name} in {folder} is empty: the {whose} have no vectors")
     if length < 1:
-        raise NoVectorsError(f"the vectors in the table {name} in {place} have no fixed length")
+        raise NoVectorsError(f"the vectors in the table {name} in {folder} have no fixed length")
     changes = {"index_name": name, "vector_size": length}
     return StoredVectors(
-        embedding=embedding, table=table, schema=schema.model_copy(update=changes), place=place
+        embedding=embedding, table=table, schema=schema.model_copy(update=changes), folder=folder
     )
 
 
@@ -173,9 +173,9 @@ def check_length(vector: "Sequence[float]", store: "VectorStore", model: str) ->
         )
 
 
-def _find_name(place: Path, embedding: str, configured: str) -> str | None:
+def _find_name(folder: Path, embedding: str, configured: str) -> str | None:
     """Return the name of an embedding's table: the configured one, else that of some version."""
-    there = sorted(p.name.removesuffix(_SUFFIX) for p in place.glob(f"*{_SUFFIX}"))
+    there = sorted(p.name.removesuffix(_SUFFIX) for p in folder.glob(f"*{_SUFFIX}"))
     ending = VECTOR_TABLES[embedding]
     names = (configured, embedding, f"default-{ending}", _OF_0.get(embedding))
     others = [name for name in there if name.endswith(f"-{ending}")]
@@ -183,12 +183,12 @@ def _find_name(place: Path, embedding: str, configured: str) -> str | None:
     return others[0] if chosen is None and len(others) == 1 else chosen
 
 
-def describe_broken(place: Path, name: str, error: Exception) -> str:
-    """Return why a table of vectors can't be read, and what to do."""
-    folder = place / f"{name}{_SUFFIX}"
+def describe_broken(store: Path, name: str, error: Exception) -> str:
+    """Return why a table of vectors can't be read, and the remedy."""
+    folder = store / f"{name}{_SUFFIX}"
     files = [path for path in folder.rglob("*") if path.is_file()]
     if any(map(is_lfs_pointer, files)):
-        return f"{folder} holds pointers of Git LFS; fetch the files with: git lfs pull"
+        return f"{folder} contains pointers of Git LFS; fetch the files with: git lfs pull"
     if not any(path.suffix == ".manifest" for path in files):
         return (
             f"{folder / '_versions'} is missing (a line *.manifest in a .gitignore leaves it out); "
@@ -212,15 +212,15 @@ def open_vector_tables(config: "GraphRagConfig") -> Iterator[StoredVectors]:
             f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
             "keep indexes of their own"
         )
-    place, found = Path(str(store.db_uri)), False
+    folder, has_any = Path(str(store.db_uri)), False
     for name in sorted(all_embeddings):
         if name in store.index_schema:
             try:
                 vectors = find_vectors(config, name)
             except NoVectorsError:
                 continue
-            found = True
+            has_any = True
             yield vectors
-    if not found and not place.is_dir():
-        msg = f"there is no vector store at {place}; build the project's index first"
+    if not has_any and not folder.is_dir():
+        msg = f"there is no vector store at {folder}; build the project's index first"
         raise VectorStoreError(msg)
