@@ -44,6 +44,18 @@ async def test_a_call_answers_at_once_from_what_it_is_shown_with_checked_citatio
     assert list(data["exploration"].columns) == columns.split()
 
 
+async def test_a_later_call_reads_what_earlier_ones_lacked_and_searched_for(world):
+    first, second = (go_on(keep=[5], look_up=[text]) for text in ("silver shoes", "Kansas"))
+    model = ScriptedModel(in_turn(first, second))
+    result = await world.search(model, max_context_tokens=260).search(QUESTION)
+    before, after = model.exploring
+    assert "-----Earlier calls-----" not in before
+    assert after.endswith(
+        "-----Earlier calls-----\nmissing|searched for\nwho did it|silver shoes\n"
+    )
+    assert "Earlier calls" not in str(result.context_text), "the last call may no longer search"
+
+
 async def test_what_is_kept_followed_and_looked_up_stands_in_the_last_prompt(world):
     """Kept texts first; and each call tells what it read, said and lacked."""
     small = {"max_context_tokens": 260}

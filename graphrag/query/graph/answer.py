@@ -64,6 +64,7 @@ class Context:
     - ``sources``: the text units shown, each with only the passages of its text that are shown.
     - ``in_part``: ids of the text units that are not shown in full.
     - ``relationships``, ``entities``: by row of their table.
+    - ``earlier``: lines of what each earlier call lacked and searched for.
     """
 
     text: str = ""
@@ -74,6 +75,7 @@ class Context:
     entities: dict[int, EntityRow] = field(default_factory=dict[int, EntityRow])
     rows: list[Row] = field(default_factory=list[Row])
     in_part: frozenset[str] = frozenset()
+    earlier: list[str] = field(default_factory=list[str])
 
     def render(self) -> str:
         """Write the tables that have rows."""
@@ -88,6 +90,7 @@ class Context:
             ),
             "-----Entities-----\nid|entity|description": map(_line, self.entities.values()),
             "-----Rows-----\nnumber|from -> to|document|sentence": numbered,
+            "-----Earlier calls-----\nmissing|searched for": self.earlier,
         }
         written = ((heading, list(lines)) for heading, lines in sections.items())
         return "\n\n".join("\n".join([heading, *lines]) for heading, lines in written if lines)
@@ -137,17 +140,27 @@ class Grounder:
         self._count = tokenizer.num_tokens
 
     def build(
-        self, passages: Iterable[int], relationships: Iterable[int], n_texts: int, n_kept: int = 1
+        self,
+        passages: Iterable[int],
+        relationships: Iterable[int],
+        n_texts: int,
+        n_kept: int = 1,
+        earlier: Iterable["Call"] = (),
     ) -> Context:
         """Build a context from the relationships, then the passages, that fit, in the order given.
 
-        Passages are given by place. They take up to ``n_texts`` tokens. The first ``n_kept``
-        passages may take the full budget; so may any passage if otherwise none would fit. Next to
+        ``earlier``: the calls so far; what they lacked and looked up is shown, too. Passages are
+        given by place. They take up to ``n_texts`` tokens. The first ``n_kept`` passages may take
+        the full budget; so may any passage if otherwise none would fit. Next to
         passages, only the beginning of a relationship's description is shown: between main
         characters a description is longer than a text. Without passages, the entities at the ends
         of the relationships are shown instead.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
+        for call in earlier:
+            line = csv_line([call.missing, "; ".join(call.looked_up)])
+            if call.looked_up and self._takes(context, line):
+                context.earlier.append(line)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
         for row in relationships:
             edge = self._store.relationship_row(row)

@@ -291,7 +291,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         own = [place for place in way.own.passages if place not in way.seen]
         fresh, relationships = _mix_in(way.new, own), _relationships(way.followed)
         passages, n_kept = [*way.kept, *fresh], max(1, len(way.kept))  # at least the best passage
-        context = self._grounder.build(passages, relationships, n_texts, n_kept)
+        context = self._grounder.build(passages, relationships, n_texts, n_kept, way.calls)
         if way.own.passages:
             seen = {*context.passages, *way.seen}
             ahead = [place for place in fresh if place not in seen][:n_rows]
