@@ -262,7 +262,7 @@ def test_a_question_is_shown_with_verdicts_evidence_and_way(finished):
         "Expected: Idris Vane",
         f"tog {LABEL}: ",
         f"basic {LABEL}: ",
-        "correctness: right: The response contains",
+        "correctness: right: The response holds",
         "evidence: found, first at rank ",
         "Way",
     ):

@@ -153,7 +153,9 @@ def stop_by(
     try:
         yield
     finally:
-        interrupts.stop, interrupts.last_words = before
+        interrupts.stop, last_words = before
+        if not interrupts.n_met:  # else a second interrupt ends what the first one stopped
+            interrupts.last_words = last_words
 
 
 def run_coroutine(main: Coroutine[object, object, T]) -> T:
